@@ -1,0 +1,46 @@
+// The one home of LDS arithmetic: kernels assert that their storage has this size, the build
+// compares it with the code object, the host and Python ask here.
+#pragma once
+
+#include "core/tile.h"
+
+namespace flashattn {
+
+inline constexpr int kLdsBytesPerWorkgroup = 65536;  // gfx906: one workgroup may take all 64 KiB
+
+// Rows of Q and K end in 16 spare bytes. A row pitch of 16 bytes times an odd number keeps b128
+// accesses aligned and puts the 16 rows that a wave reads at once on different banks.
+inline constexpr int kRowPadHalves = 8;
+
+// The same, in pairs of halves: rows of V (pairs of keys along a row of head_dim) and of P.
+inline constexpr int kRowPadPairs = 4;
+
+struct LdsBudget {
+  int q;  // block_m rows of head_dim halves
+  int k;  // block_n rows of head_dim halves
+  int v;  // block_n / 2 rows of head_dim pairs (key, its partner)
+  int p;  // block_m rows of block_n / 2 pairs
+
+  constexpr int total() const { return q + k + v + p; }
+};
+
+constexpr int q_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
+constexpr int k_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
+constexpr int v_pitch_pairs(const Tile& tile) { return tile.head_dim + kRowPadPairs; }
+constexpr int p_pitch_pairs(const Tile& tile) { return tile.block_n / 2 + kRowPadPairs; }
+
+constexpr LdsBudget fwd_lds_budget(const Tile& tile) {
+  constexpr int half = 2, pair = 4;  // bytes
+  return {.q = tile.block_m * q_pitch_halves(tile) * half,
+          .k = tile.block_n * k_pitch_halves(tile) * half,
+          .v = tile.block_n / 2 * v_pitch_pairs(tile) * pair,
+          .p = tile.block_m * p_pitch_pairs(tile) * pair};
+}
+
+constexpr int lds_bytes(const Tile& tile) { return fwd_lds_budget(tile).total(); }
+
+constexpr bool fits_lds(const Tile& tile, int reserve_bytes = 0) {
+  return lds_bytes(tile) + reserve_bytes <= kLdsBytesPerWorkgroup;
+}
+
+}  // namespace flashattn
