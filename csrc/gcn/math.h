@@ -1,0 +1,33 @@
+// Single instructions of the vector ALU, named after what they compute.
+#pragma once
+
+#include "gcn/vec.h"
+
+namespace flashattn::gcn {
+
+// v_dot2_f32_f16: a.x * b.x + a.y * b.y + acc with fp32 accumulation, at twice the rate of fp32
+// FMA. gfx900 is the one target without it.
+__device__ inline float dot2(half2 a, half2 b, float acc) {
+#if defined(__gfx900__)
+  return __builtin_fmaf(static_cast<float>(a.y), static_cast<float>(b.y),
+                        __builtin_fmaf(static_cast<float>(a.x), static_cast<float>(b.x), acc));
+#else
+  return __builtin_amdgcn_fdot2(a, b, acc, /*clamp=*/false);
+#endif
+}
+
+// v_exp_f32, 1 ULP, denormal results flushed. exp2f() would add four instructions to keep them,
+// for probabilities below 2^-126 that vanish beside the 1 of the row's maximum.
+__device__ inline float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+
+__device__ inline float log2(float x) { return __builtin_amdgcn_logf(x); }  // v_log_f32 is base 2
+
+__device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
+
+// Rounds to nearest even. v_cvt_pkrtz_f16_f32 would be one instruction in place of three, but it
+// rounds every probability down, which biases O by up to 2^-11 of its value.
+__device__ inline half2 to_half2(float x, float y) {
+  return half2{static_cast<half>(x), static_cast<half>(y)};
+}
+
+}  // namespace flashattn::gcn

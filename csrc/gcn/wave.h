@@ -1,0 +1,28 @@
+// What a kernel knows of its place: the lane, the wave, and the exact size of its workgroup.
+#pragma once
+
+#include <hip/hip_runtime.h>
+
+#include "core/tile.h"
+
+// Exact, not an upper bound: from the size the compiler derives how many registers a wave may
+// take. Without it clang assumes up to 1024 threads and caps VGPRs at 64.
+#define FLASHATTN_WORKGROUP(threads) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+
+namespace flashattn::gcn {
+
+__device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % kWaveSize; }
+
+// The same in all lanes of a wave; saying so keeps what follows from it in SGPRs.
+__device__ inline int wave_id() {
+  return __builtin_amdgcn_readfirstlane(static_cast<int>(threadIdx.x) / kWaveSize);
+}
+
+// Orders LDS accesses among the lanes of one wave. LDS serves a wave's accesses in order, so the
+// hardware needs nothing; the compiler must not move them across.
+__device__ inline void wave_fence() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+}
+
+}  // namespace flashattn::gcn
