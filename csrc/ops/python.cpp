@@ -1,0 +1,70 @@
+// The extension module flashattn_rocm._C: importing it registers torch.ops.flashattn_rocm; its few
+// functions say what the package found. None of them runs at import.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "core/lds_budget.h"
+#include "ops/dispatch.h"
+#include "runtime/hip_api.h"
+#include "runtime/package.h"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+
+namespace flashattn {
+namespace {
+
+Backend parse_backend(const std::string& name) {
+  if (name == backend_name(Backend::kCard)) return Backend::kCard;
+  if (name == backend_name(Backend::kSimulator)) return Backend::kSimulator;
+  throw py::value_error("backend must be \"hip\" or \"sim\"; got \"" + name + "\"");
+}
+
+py::dict describe_backend(const std::string& name) {
+  const HipApi& api = HipApi::get(parse_backend(name));
+  py::list devices;
+  for (int device = 0; device < api.device_count(); ++device) {
+    const DeviceInfo info = api.device_info(device);
+    devices.append(py::dict("name"_a = info.name, "arch"_a = info.arch,
+                            "compute_units"_a = info.compute_units));
+  }
+  return py::dict("library"_a = api.library(), "runtime_version"_a = api.runtime_version(),
+                  "devices"_a = devices);
+}
+
+py::dict probe_hip_library(const std::string& path) {
+  const HipApi api(open_library(path));
+  return py::dict("library"_a = api.library(), "symbols"_a = HipApi::required_symbols());
+}
+
+py::list describe_fwd_kernels() {
+  py::list rows;
+  for (const FwdKernel& kernel : fwd_kernels()) {
+    const Tile& tile = kernel.tile;
+    rows.append(py::dict("name"_a = kernel.name, "head_dim"_a = tile.head_dim,
+                         "block_m"_a = tile.block_m, "block_n"_a = tile.block_n,
+                         "waves"_a = tile.waves, "causal"_a = kernel.mask == Mask::causal,
+                         "lds_bytes"_a = lds_bytes(tile)));
+  }
+  return rows;
+}
+
+PYBIND11_MODULE(_C, m) {
+  m.def("describe_backend", &describe_backend, "backend"_a,
+        "Library, version and devices of \"hip\" or \"sim\"; opens the HIP runtime.");
+  m.def("probe_hip_library", &probe_hip_library, "path"_a,
+        "Resolves every HIP symbol that the package needs in the library at path.");
+  m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the forward's dispatch table.");
+  m.def("simulated_instructions",
+        [] { return HipApi::get(Backend::kSimulator).simulated_wave_instructions(); });
+  m.attr("kernels_path") = kernels_path();
+  m.attr("built_for_rocm_torch") =
+#ifdef FLASHATTN_ROCM_TORCH_HIP
+      true;
+#else
+      false;
+#endif
+}
+
+}  // namespace
+}  // namespace flashattn

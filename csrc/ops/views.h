@@ -1,0 +1,21 @@
+// From a tensor to what a kernel gets of it: base, strides, alignment; and the bytes it covers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/fwd_args.h"
+#include "runtime/host_memory.h"
+
+namespace flashattn {
+
+// A (batch, seqlen, heads, head_dim) tensor. Strides of sizes up to 1 are given as 0: torch leaves
+// them at any value, and no kernel may need them.
+TensorView view_of(const at::Tensor& tensor);
+
+// Base and every stride that is used are multiples of 16 bytes.
+bool rows_are_16_byte_aligned(const at::Tensor& tensor);
+
+// From the first byte of the first element to the last byte of the last one in memory.
+ByteRange byte_extent(const at::Tensor& tensor);
+
+}  // namespace flashattn
