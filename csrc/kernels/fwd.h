@@ -46,13 +46,18 @@ class ForwardBlock {
   }
 
   __device__ void body() {
-    constexpr float log2e = 1.44269504088896340736f;
-    scale_log2_ = args_.softmax_scale * log2e;
+    scale_log2_ = base2_scale(args_.softmax_scale);
     const auto range = BlockRange::of<T>(visible(), item_.first_row);
     if (range.end > 0) in_flight_.load(k_, v_, 0);
     int block = 0;
     for (; block < range.unmasked_end; ++block) step</*masked=*/false>(block, range.end);
     for (; block < range.end; ++block) step</*masked=*/true>(block, range.end);
+  }
+
+  // Finite for every finite scale: an infinite one would turn scores of 0 into NaN.
+  __device__ static float base2_scale(float softmax_scale) {
+    constexpr float log2e = 1.44269504088896340736f, most = 3.402823466e38f;
+    return __builtin_fmaxf(__builtin_fminf(softmax_scale * log2e, most), -most);
   }
 
   template <bool masked>
