@@ -1,0 +1,46 @@
+.DEFAULT_GOAL := help
+PYTHON_VENV := .venv/bin/python
+CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
+
+.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark-simulator clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## install what the machine lacks, make .venv, build the package into it
+	@scripts/setup.sh
+
+demo: setup  ## a language model and a sentence encoder, their attention on the simulated card
+	$(PYTHON_VENV) scripts/demo.py
+
+test: setup  ## all tests but the long ones
+	$(PYTHON_VENV) -m pytest -n auto --maxprocesses 4 -m "not long"
+
+test-long: setup  ## the long tests
+	$(PYTHON_VENV) -m pytest -n auto --maxprocesses 4 -m long
+
+lint: setup  ## formatting, lint and types, without changing a file
+	$(PYTHON_VENV) -m ruff format --check .
+	$(PYTHON_VENV) -m ruff check .
+	.venv/bin/clang-format --dry-run -Werror $(CPP_FILES)
+	$(PYTHON_VENV) -m mypy
+
+format: setup  ## apply the formatters
+	$(PYTHON_VENV) -m ruff format .
+	$(PYTHON_VENV) -m ruff check --fix .
+	.venv/bin/clang-format -i $(CPP_FILES)
+
+kernels: setup  ## build the code objects and print registers, LDS and occupancy of each kernel
+	$(PYTHON_VENV) scripts/build_kernels.py
+
+sim: setup  ## build the simulator and its command-line tool
+	$(PYTHON_VENV) scripts/build_simulator.py
+
+accuracy: setup  ## the table of errors against float64
+	$(PYTHON_VENV) scripts/accuracy.py
+
+benchmark-simulator: setup  ## how many wave instructions a second the simulator executes
+	$(PYTHON_VENV) scripts/benchmark_simulator.py
+
+clean:  ## remove all that was built, but not .venv
+	rm -rf build dist *.egg-info flashattn_rocm/lib flashattn_rocm/_C*.so .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,86 @@
+"""What a code object says of its kernels, and the checks that a build must pass."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgpack
+from elftools.elf.elffile import ELFFile
+
+from buildlib.errors import BuildError
+from buildlib.tile_config import FwdKernel
+
+_NT_AMDGPU_METADATA = 32  # LLVM's AMDGPU usage guide, "Code Object V3 and Above Note Records"
+
+
+@dataclass(frozen=True)
+class KernelResources:
+    """Resources of one kernel, from the metadata note of its code object."""
+
+    vgprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    scratch_bytes: int
+    lds_bytes: int
+    threads: int
+
+
+def read_resources(file: Path) -> dict[str, KernelResources]:
+    """Returns the resources of each kernel by name.
+
+    Raises:
+        BuildError: the file holds no AMDGPU metadata.
+    """
+    return {
+        kernel[".name"]: KernelResources(
+            vgprs=kernel[".vgpr_count"] + kernel.get(".agpr_count", 0),
+            sgprs=kernel[".sgpr_count"],
+            vgpr_spills=kernel[".vgpr_spill_count"],
+            sgpr_spills=kernel[".sgpr_spill_count"],
+            scratch_bytes=kernel[".private_segment_fixed_size"],
+            lds_bytes=kernel[".group_segment_fixed_size"],
+            threads=kernel[".max_flat_workgroup_size"],
+        )
+        for kernel in _metadata(file)["amdhsa.kernels"]
+    }
+
+
+def _metadata(file: Path) -> dict:
+    with file.open("rb") as stream:
+        for segment in ELFFile(stream).iter_segments("PT_NOTE"):
+            for note in segment.iter_notes():
+                if note["n_name"] == "AMDGPU" and note["n_type"] == _NT_AMDGPU_METADATA:
+                    return msgpack.unpackb(note["n_desc"])
+    raise BuildError(f"{file} holds no AMDGPU metadata; the compiler made no code object for HSA.")
+
+
+def check_resources(
+    arch: str,
+    kernels: Sequence[FwdKernel],
+    resources: Mapping[str, KernelResources],
+    lds_budget: Mapping[str, int],
+) -> None:
+    """Refuses what the compiler accepts in silence: spills, scratch, unplanned LDS, another workgroup.
+
+    Raises:
+        BuildError: names each kernel that breaks a rule, with its numbers.
+    """
+    faults = []
+    for kernel in kernels:
+        if kernel.name not in resources:
+            faults.append(f"{kernel.name} is not in the code object")
+            continue
+        found = resources[kernel.name]
+        rules = {
+            "vgpr_spill_count": (found.vgpr_spills, 0),
+            "sgpr_spill_count": (found.sgpr_spills, 0),
+            "private_segment_fixed_size": (found.scratch_bytes, 0),
+            "group_segment_fixed_size": (found.lds_bytes, lds_budget[kernel.name]),
+            "max_flat_workgroup_size": (found.threads, kernel.threads),
+        }
+        broken = [f"{rule} is {has}, must be {must}" for rule, (has, must) in rules.items() if has != must]
+        if broken:
+            faults.append(f"{kernel.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
+    if faults:
+        raise BuildError(f"The code object for {arch} breaks the build's rules: {'; '.join(faults)}.")

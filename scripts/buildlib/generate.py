@@ -1,0 +1,52 @@
+"""Sources that follow from the tile configuration; they live in build/generated and never in git."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from buildlib.stamp import write_if_changed
+from buildlib.tile_config import FwdKernel
+
+_HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
+
+
+def write_fwd_instances(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
+    """Writes the device translation unit: one __global__ function a kernel."""
+    functions = "".join(
+        f'extern "C" __global__ void FLASHATTN_WORKGROUP({kernel.threads})\n'
+        f"    {kernel.name}(flashattn::FwdArgs args) {{\n"
+        f"  flashattn::fwd<{kernel.tile.cpp}, flashattn::Mask::{kernel.mask}>(args);\n"
+        "}\n\n"
+        for kernel in kernels
+    )
+    file = folder / "fwd_instances.hip"
+    write_if_changed(file, f'{_HEADER}#include "kernels/fwd.h"\n\n{functions}')
+    return file
+
+
+def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
+    """Writes the host's dispatch table; the order of the rows is that of the configuration."""
+    rows = "".join(
+        f'    {{"{kernel.name}", {kernel.tile.cpp}, flashattn::Mask::{kernel.mask}}},\n' for kernel in kernels
+    )
+    file = folder / "fwd_table.h"
+    write_if_changed(
+        file,
+        f'{_HEADER}#pragma once\n\n#include "core/kernel_table.h"\n\nnamespace flashattn {{\n\n'
+        f"inline constexpr FwdKernel kFwdKernels[] = {{\n{rows}}};\n\n}}  // namespace flashattn\n",
+    )
+    return file
+
+
+def write_lds_report(folder: Path, kernels: Sequence[FwdKernel], reserve_bytes: int) -> Path:
+    """Writes a host program that prints `name bytes fits` for each kernel, by core/lds_budget.h."""
+    lines = "".join(f'  report("{kernel.name}", {kernel.tile.cpp});\n' for kernel in kernels)
+    file = folder / "lds_report.cpp"
+    write_if_changed(
+        file,
+        f'{_HEADER}#include <cstdio>\n\n#include "core/lds_budget.h"\n\n'
+        "static void report(const char* name, const flashattn::Tile& tile) {\n"
+        '  std::printf("%s %d %d\\n", name, flashattn::lds_bytes(tile),\n'
+        f"              flashattn::fits_lds(tile, {reserve_bytes}));\n"
+        f"}}\n\nint main() {{\n{lines}}}\n",
+    )
+    return file

@@ -1,0 +1,73 @@
+"""The rules for code objects, on the package's own and on broken descriptions; and the bundle."""
+
+import dataclasses
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+import flashattn_rocm
+from buildlib.bundle import make_bundle
+from buildlib.code_object import KernelResources, check_resources
+from buildlib.errors import BuildError
+from buildlib.tile_config import load_config
+
+_LIB = Path(flashattn_rocm.__file__).parent / "lib"
+_KERNELS = load_config(("gfx906",)).fwd_kernels()
+_GOOD = KernelResources(128, 60, 0, 0, 0, 4096, _KERNELS[0].threads)
+
+
+def _check(resources):
+    check_resources("gfx906", _KERNELS[:1], {_KERNELS[0].name: resources}, {_KERNELS[0].name: 4096})
+
+
+def test_good_kernel_passes():
+    _check(_GOOD)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("vgpr_spills", 3, "vgpr_spill_count is 3, must be 0"),
+        ("sgpr_spills", 1, "sgpr_spill_count is 1, must be 0"),
+        ("scratch_bytes", 16, "private_segment_fixed_size is 16, must be 0"),
+        ("lds_bytes", 4100, "group_segment_fixed_size is 4100, must be 4096"),
+        ("threads", 1024, f"max_flat_workgroup_size is 1024, must be {_GOOD.threads}"),
+    ],
+)
+def test_broken_rule_names_kernel_and_numbers(field, value, message):
+    with pytest.raises(BuildError, match=f"{_KERNELS[0].name}: {message}"):
+        _check(dataclasses.replace(_GOOD, **{field: value}))
+
+
+def test_missing_kernel_is_named():
+    with pytest.raises(BuildError, match=f"{_KERNELS[0].name} is not in the code object"):
+        check_resources("gfx906", _KERNELS[:1], {}, {})
+
+
+def test_manifest_lists_every_kernel_of_every_arch():
+    archs = json.loads((_LIB / "kernels.json").read_text())["archs"]
+    for rows in archs.values():
+        assert [row["name"] for row in rows] == [kernel.name for kernel in _KERNELS]
+        assert all(row["spills"] == row["scratch"] == 0 for row in rows)
+        assert all(row["occupancy_waves_per_simd"] >= 1 for row in rows)
+
+
+def test_bundle_holds_each_object_on_a_page_of_its_own():
+    objects = {"gfx906": b"\x7fELF" + bytes(5000), "gfx90a": b"\x7fELF second"}
+    bundle = make_bundle(objects)
+    assert bundle[:24] == b"__CLANG_OFFLOAD_BUNDLE__"
+    (count,) = struct.unpack_from("<Q", bundle, 24)
+    found, at = {}, 32
+    for _ in range(count):
+        offset, size, name_size = struct.unpack_from("<QQQ", bundle, at)
+        name = bundle[at + 24 : at + 24 + name_size].decode()
+        found[name] = bundle[offset : offset + size]
+        assert offset % 4096 == 0
+        at += 24 + name_size
+    assert found == {
+        "host-x86_64-unknown-linux--": b"",
+        "hipv4-amdgcn-amd-amdhsa--gfx906": objects["gfx906"],
+        "hipv4-amdgcn-amd-amdhsa--gfx90a": objects["gfx90a"],
+    }
