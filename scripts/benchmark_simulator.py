@@ -44,9 +44,7 @@ def measure(head_dim: int, causal: bool, seqlen: int, heads: int, runs: int) -> 
         flash_attn_func(q, k, v, causal=causal)
         executed = simulated_instructions() - instructions
         rates.append(executed / (time.process_time() - started) / 1e6)
-    return Speed(
-        head_dim, causal, seqlen, heads, executed, min(rates), statistics.median(rates), max(rates)
-    )
+    return Speed(head_dim, causal, seqlen, heads, executed, min(rates), statistics.median(rates), max(rates))
 
 
 def print_table(speeds: list[Speed]) -> None:
@@ -63,7 +61,9 @@ def print_table(speeds: list[Speed]) -> None:
 
 def main() -> int:
     """Returns 1 if --at-least is missed by the D128 forward's median, else 0."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seqlen", type=int, default=1024, help="queries and keys (default: %(default)s)")
     parser.add_argument("--heads", type=int, default=4, help="heads of q, k and v (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each kernel (default: %(default)s)")

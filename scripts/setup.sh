@@ -29,13 +29,22 @@ apt_install() {
     -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }
 
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+# transformers 5, which the demo and its tests use, needs 3.11; Ubuntu 22.04 offers it beside its 3.10.
 ensure_python() {
   if ! command -v "$python" >/dev/null; then
     as_root apt-get update -qq
     apt_install python3 python3-venv python3-dev
   fi
-  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    fail "$("$python" --version) is too old: Python 3.10 or newer is needed (set PYTHON to name one)."
+  if new_enough "$python"; then return; fi
+  [ -z "$(rocm_torch_folder)" ] ||
+    fail "The ROCm torch here belongs to $("$python" --version), and the demo needs 3.11 or newer; the package alone installs with: pip install --no-build-isolation ."
+  [ -z "${PYTHON:-}" ] || fail "$("$python" --version) is too old: Python 3.11 or newer is needed."
+  python=python3.11
+  if new_enough "$python"; then return; fi
+  as_root apt-get update -qq
+  apt_install python3.11 python3.11-venv python3.11-dev
 }
 
 # The folder that holds a torch built for ROCm, or nothing.
