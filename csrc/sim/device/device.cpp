@@ -1,0 +1,58 @@
+#include "device/device.h"
+
+#include <cstring>
+#include <new>
+
+#include "device/dispatcher.h"
+
+namespace fasim {
+namespace {
+
+// A buffer in device memory for as long as a launch lasts.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(AddressSpace& memory, size_t size, const char* what)
+      : memory_(memory), data_(memory.allocate(size, what)) {
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  ~DeviceBuffer() { memory_.release(data_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  void fill(std::span<const uint8_t> bytes) { std::memcpy(data_, bytes.data(), bytes.size()); }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(data_); }
+
+ private:
+  AddressSpace& memory_;
+  void* data_;
+};
+
+}  // namespace
+
+WorkgroupStats Device::launch(const Kernel& kernel, const LaunchShape& shape,
+                              std::span<const uint8_t> explicit_arguments, TraceSink* trace) {
+  const std::vector<uint8_t> arguments = build_kernarg(kernel.metadata, shape, explicit_arguments);
+  DeviceBuffer kernarg(memory_, arguments.size(), "kernel arguments");
+  kernarg.fill(arguments);
+  DeviceBuffer packet(memory_, 64, "dispatch packet");
+  packet.fill(build_dispatch_packet(kernel, shape, kernarg.address()));
+
+  Launch launch;
+  launch.program = kernel.program;
+  launch.descriptor = kernel.descriptor;
+  launch.kernel_name = kernel.metadata.name;
+  launch.entry = kernel.entry;
+  launch.kernarg = kernarg.address();
+  launch.kernarg_size = static_cast<uint32_t>(arguments.size());
+  std::memcpy(launch.grid, shape.grid, sizeof(launch.grid));
+  std::memcpy(launch.block, shape.block, sizeof(launch.block));
+  launch.lds_bytes = kernel.metadata.group_segment_bytes + shape.dynamic_lds;
+  launch.private_bytes_per_lane = scratch_bytes(kernel.metadata);
+  launch.dispatch_packet = packet.address();
+  launch.memory = &memory_;
+  const WorkgroupStats stats = dispatch(launch, trace);
+  wave_instructions_ += stats.wave_instructions;
+  return stats;
+}
+
+}  // namespace fasim

@@ -1,0 +1,29 @@
+// What this library exports beside HIP, for callers that know that they talk to the simulator.
+#include <cstddef>
+#include <cstdint>
+
+#include "hip/api.h"
+#include "hip/runtime.h"
+
+namespace fasim::hip {
+
+// Text of the calling thread's last failed call; valid until that thread's next call. A launch that
+// begins clears it. Null: none.
+FASIM_API const char* flashattnSimLastFault() { return fault_text(); }
+
+// Wave instructions that all launches since the library was loaded have executed.
+FASIM_API uint64_t flashattnSimWaveInstructions() {
+  return Runtime::get().device.wave_instructions();
+}
+
+// hipHostRegister for memory that kernels may read and not write: HIP has no flag for it. Ends with
+// hipHostUnregister.
+FASIM_API hipError_t flashattnSimHostRegisterReadOnly(void* pointer, size_t size) {
+  return api(__func__, [&] {
+    Runtime::get().allocations.register_host(pointer, size, 0, /*read_only=*/true);
+  });
+}
+
+FASIM_API const char* flashattnSimVersion() { return FLASHATTN_SIM_VERSION; }
+
+}  // namespace fasim::hip
