@@ -56,6 +56,7 @@ HipApi::HipApi(const HipLibrary& library) : library_(library.path) {
   optional(get_device_properties_r0600_, "hipGetDevicePropertiesR0600");
   optional(sim_last_fault_, "flashattnSimLastFault");
   optional(sim_wave_instructions_, "flashattnSimWaveInstructions");
+  optional(sim_register_read_only_, "flashattnSimHostRegisterReadOnly");
 }
 
 const HipApi& HipApi::get(Backend backend) {
@@ -117,6 +118,13 @@ void HipApi::check(HipStatus status, std::string_view call, std::string_view doi
     if (const char* fault = sim_last_fault_(); fault != nullptr) text += std::string("\n") + fault;
   }
   throw HipError(status, text);
+}
+
+HipStatus HipApi::register_read_only(void* begin, size_t bytes) const {
+  if (sim_register_read_only_ == nullptr) {
+    throw std::logic_error(library_ + " is no simulator: it registers no memory as read-only");
+  }
+  return sim_register_read_only_(begin, bytes);
 }
 
 uint64_t HipApi::simulated_wave_instructions() const {

@@ -81,6 +81,10 @@ class HipApi {
   // Throws HipError unless status is hipSuccess.
   void check(HipStatus status, std::string_view call, std::string_view doing) const;
 
+  // Makes host memory visible to kernels on the simulator, which fault if they write to it. A card
+  // has no such call; cpu tensors never go there.
+  HipStatus register_read_only(void* begin, size_t bytes) const;
+
   // Wave instructions executed since the simulator was loaded; throws on a card.
   uint64_t simulated_wave_instructions() const;
 
@@ -94,6 +98,7 @@ class HipApi {
   HipStatus (*get_device_properties_r0600_)(void*, int) = nullptr;
   const char* (*sim_last_fault_)() = nullptr;
   uint64_t (*sim_wave_instructions_)() = nullptr;
+  HipStatus (*sim_register_read_only_)(void*, size_t) = nullptr;
 };
 
 }  // namespace flashattn

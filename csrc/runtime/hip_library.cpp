@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <array>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "runtime/package.h"
@@ -50,6 +51,9 @@ HipLibrary open_card_library() {
 
 HipLibrary open_simulator_library() {
   const std::string path = simulator_path();
+  // A fault reaches Python as an exception with its text; the simulator need not print it as well.
+  constexpr int keep_if_set = 0;
+  setenv("FLASHATTN_SIM_LOG", "0", keep_if_set);
   // RTLD_LOCAL and the full path: a real HIP runtime may be in the same process.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

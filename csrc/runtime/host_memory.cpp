@@ -4,15 +4,6 @@
 #include <string>
 
 namespace flashattn {
-namespace {
-
-// Flags of hipHostRegister. Read-only is CUDA's value, which the simulator takes; AMD's runtime
-// gives 8 another meaning, but cpu tensors are never registered there.
-constexpr unsigned kReadWrite = 0;
-constexpr unsigned kReadOnly = 8;
-
-}  // namespace
-
 std::vector<ByteRange> merge_overlapping(std::vector<ByteRange> ranges) {
   std::erase_if(ranges, [](const ByteRange& range) { return range.begin == range.end; });
   std::sort(ranges.begin(), ranges.end(),
@@ -32,9 +23,9 @@ HostRegistration::HostRegistration(const HipApi& simulator, const TouchedMemory&
     : simulator_(simulator) {
   try {
     for (const ByteRange& range : merge_overlapping(touched.inputs)) {
-      register_range(range, kReadOnly);
+      register_range(range, Access::read);
     }
-    for (const ByteRange& range : touched.outputs) register_range(range, kReadWrite);
+    for (const ByteRange& range : touched.outputs) register_range(range, Access::write);
   } catch (...) {
     unregister_all();  // a constructor that throws runs no destructor
     throw;
@@ -43,10 +34,14 @@ HostRegistration::HostRegistration(const HipApi& simulator, const TouchedMemory&
 
 HostRegistration::~HostRegistration() { unregister_all(); }
 
-void HostRegistration::register_range(const ByteRange& range, unsigned flags) {
+void HostRegistration::register_range(const ByteRange& range, Access access) {
   const auto bytes = static_cast<size_t>(range.end - range.begin);
   if (bytes == 0) return;
-  simulator_.check(simulator_.host_register(range.begin, bytes, flags), "hipHostRegister",
+  constexpr unsigned default_flags = 0;
+  const HipStatus status = access == Access::read
+                               ? simulator_.register_read_only(range.begin, bytes)
+                               : simulator_.host_register(range.begin, bytes, default_flags);
+  simulator_.check(status, "hipHostRegister",
                    "making " + std::to_string(bytes) + " bytes of a cpu tensor visible");
   registered_.push_back(range.begin);
 }

@@ -33,7 +33,8 @@ class HostRegistration {
   HostRegistration& operator=(const HostRegistration&) = delete;
 
  private:
-  void register_range(const ByteRange& range, unsigned flags);
+  enum class Access { read, write };
+  void register_range(const ByteRange& range, Access access);
   void unregister_all() noexcept;
 
   const HipApi& simulator_;

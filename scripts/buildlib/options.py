@@ -19,7 +19,11 @@ def max_jobs() -> int:
     return int(asked)
 
 
+def warnings_are_errors() -> bool:
+    """Where FLASHATTN_ROCM_WERROR=1 asks, as CI does; a user's compiler may be newer."""
+    return os.environ.get("FLASHATTN_ROCM_WERROR") == "1"
+
+
 def warning_flags() -> list[str]:
-    """Warnings are errors where FLASHATTN_ROCM_WERROR=1 asks, as CI does; a user's compiler may be newer."""
-    strict = os.environ.get("FLASHATTN_ROCM_WERROR") == "1"
-    return ["-Wall", "-Wextra", *(["-Werror"] if strict else [])]
+    """For g++ and clang++."""
+    return ["-Wall", "-Wextra", *(["-Werror"] if warnings_are_errors() else [])]

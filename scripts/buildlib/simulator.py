@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from buildlib.errors import BuildError
-from buildlib.options import max_jobs
+from buildlib.options import max_jobs, warnings_are_errors
 from buildlib.paths import BUILD, CSRC
 from buildlib.toolchain import find_cmake, find_device_compiler, find_host_compiler, find_llvm_cmake_dir
 
@@ -22,6 +22,7 @@ def build_simulator(lib: Path) -> None:
         *(cmake, "-S", str(CSRC / "sim"), "-B", str(tree), "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_CXX_COMPILER={_compiler()}",
         f"-DLLVM_DIR={find_llvm_cmake_dir()}",
+        f"-DFLASHATTN_SIM_WERROR={'ON' if warnings_are_errors() else 'OFF'}",
     ]
     if shutil.which("ninja") and not (tree / "Makefile").is_file():
         configure += ["-G", "Ninja"]
