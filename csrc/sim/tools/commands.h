@@ -12,6 +12,5 @@ int run(const std::vector<std::string>& words);
 int info(const std::vector<std::string>& words);
 int disasm(const std::vector<std::string>& words);
 int opcodes(const std::vector<std::string>& words);
-int opcodes(const std::vector<std::string>& words);
 
 }  // namespace fasim::tools

@@ -1,7 +1,7 @@
-// flashattn-sim opcodes: the names of all opcodes that the simulator can execute.
+// flashattn-sim opcodes: what the simulator can execute, a line each of class and name.
 #include <algorithm>
 #include <cstdio>
-#include <string_view>
+#include <string>
 
 #include "exec/rows.h"
 #include "tools/command_line.h"
@@ -11,13 +11,16 @@ namespace fasim::tools {
 
 int opcodes(const std::vector<std::string>& words) {
   CommandLine(words, {}, {}).positional({});
-  std::vector<std::string_view> names;
+  std::vector<std::string> lines;
   for (Rows rows : opcode_tables()) {
-    for (const OpcodeRow& row : rows) names.push_back(row.name);
+    for (const OpcodeRow& row : rows) {
+      lines.push_back(std::string(kInstClassNames[static_cast<size_t>(row.cls)]) + ' ' +
+                      std::string(row.name));
+    }
   }
-  std::ranges::sort(names);
-  for (std::string_view name : names)
-    std::printf("%.*s\n", static_cast<int>(name.size()), name.data());
+  std::ranges::sort(lines);
+  std::printf("%zu opcodes\n", lines.size());
+  for (const std::string& line : lines) std::puts(line.c_str());
   return 0;
 }
 
