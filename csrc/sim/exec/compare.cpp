@@ -43,17 +43,6 @@ auto classify(Bits v, i32x16 wanted, int mantissa, int exponent) {
   return (cls & wanted) != 0;
 }
 
-// A raw-bits source that takes the modifiers of a float.
-struct F32Bits : U32 {
-  static constexpr Kind kKind = Kind::f32;
-};
-struct F16Bits : U16 {
-  static constexpr Kind kKind = Kind::f16;
-};
-struct F64Bits : U64 {
-  static constexpr Kind kKind = Kind::f64;
-};
-
 #define ROW(prefix, op, type, T, flags, expression)                                                \
   compare<T>(                                                                                      \
       prefix op type, []([[maybe_unused]] auto a, [[maybe_unused]] auto b) { return expression; }, \

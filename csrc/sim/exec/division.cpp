@@ -58,7 +58,8 @@ auto div_scale(typename F::Float value, typename F::Float denominator,
   const Int apart = biased_exponent<F>(numerator) - biased_exponent<F>(denominator) >= F::kFarApart;
   const Int small_denominator = denormal<F>(denominator);
   const Int small_reciprocal = denormal<F>(Float(1) / denominator);
-  const Int small_quotient = denormal<F>(numerator / denominator);
+  // Also where the quotient rounds to 0: whether it does is for the last step to decide.
+  const Int small_quotient = biased_exponent<F>(numerator / denominator) == 0;
   const Int tiny_numerator = biased_exponent<F>(numerator) <= F::kTiny;
 
   // From the least to the most important case.

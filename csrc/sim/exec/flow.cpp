@@ -80,7 +80,7 @@ void run_getreg(Wave& wave, const Inst& inst) {
   uint32_t value = 0;
   switch (field.id) {
     case kModeId:
-      value = wave.mode.bits | wave.dx10_clamp << 8 | wave.ieee << 9;
+      value = wave.mode.bits | wave.dx10_clamp << 8 | wave.ieee << 9 | wave.indexed_vgprs << 27;
       break;
     case kTrapStatusId:
     case kHardwareId:
@@ -97,20 +97,30 @@ void run_getreg(Wave& wave, const Inst& inst) {
   wave.sgpr[inst.dst.index] = value >> field.offset & field.mask;
 }
 
+constexpr uint32_t kUnsupportedMode = 1u << 23 | 1u << 28;
+
 void set_mode(Wave& wave, const Inst& inst, uint32_t value) {
   const HardwareField field(inst.immediate);
   if (field.id != kModeId) {
     throw SimFault(
         text("s_setreg of hardware register %u is not simulated; only MODE (1) is", field.id));
   }
-  const uint32_t mask = field.mask << field.offset;
-  const uint32_t mode = (wave.mode.bits & ~mask) | (value << field.offset & mask);
-  wave.set_mode(mode & 0xff);
-  if (mask & 0x100) wave.dx10_clamp = value << field.offset & 0x100;
+  const uint32_t mask = field.mask << field.offset, bits = value << field.offset & mask;
+  wave.mode.bits = ((wave.mode.bits & ~mask) | bits) & 0xff;
+  if (mask & 0x100) wave.dx10_clamp = bits & 0x100;
+  if (mask & 0x200) wave.ieee = bits & 0x200;
+  if (mask & 1u << 27) wave.indexed_vgprs = bits & 1u << 27;
+  wave.mode_changed();
   if (!wave.mode.round_nearest_even()) {
     throw SimFault(
         text("s_setreg asks for rounding mode %#x; only round to nearest even (0) is simulated",
              wave.mode.bits & 0xf));
+  }
+  if (bits & kUnsupportedMode) {
+    throw SimFault(
+        text("s_setreg sets MODE bits %#x: f16 overflow clamping (bit 23) and vector skip (bit 28) "
+             "are not simulated",
+             bits & kUnsupportedMode));
   }
 }
 void run_setreg(Wave& wave, const Inst& inst) {

@@ -52,6 +52,7 @@ void WorkgroupMemory::reset(const Launch& launch, const uint32_t workgroup[3], M
     wave = Wave();
     wave.index = i;
     wave.vgpr = vgpr_file_.get() + uint64_t{i} * vgprs_ * kLanes;
+    wave.vgprs = vgprs_;
     wave.pc = program.find(launch.entry);
     wave.program = &program;
     wave.constants = program.constants.data();
@@ -62,9 +63,10 @@ void WorkgroupMemory::reset(const Launch& launch, const uint32_t workgroup[3], M
     wave.lds_bytes = launch.lds_bytes;
     wave.scratch = reinterpret_cast<uint64_t>(scratch_.get()) + i * scratch_bytes_per_wave_;
     wave.scratch_bytes_per_lane = launch.private_bytes_per_lane;
-    wave.set_mode(launch.descriptor.float_mode());
+    wave.mode.bits = launch.descriptor.float_mode();
     wave.dx10_clamp = launch.descriptor.dx10_clamp();
     wave.ieee = launch.descriptor.ieee();
+    wave.mode_changed();
     init_scalars(launch, workgroup, wave);
     init_vectors(launch, wave);
   }

@@ -23,6 +23,8 @@ using u32x16 = uint32_t __attribute__((ext_vector_type(16)));
 using i32x16 = int32_t __attribute__((ext_vector_type(16)));
 using f32x16 = float __attribute__((ext_vector_type(16)));
 using f32x32 = float __attribute__((ext_vector_type(32)));
+using i32x32 = int32_t __attribute__((ext_vector_type(32)));
+using u32x32 = uint32_t __attribute__((ext_vector_type(32)));
 using u64x16 = uint64_t __attribute__((ext_vector_type(16)));
 using i64x16 = int64_t __attribute__((ext_vector_type(16)));
 using f64x16 = double __attribute__((ext_vector_type(16)));
@@ -65,6 +67,10 @@ inline f32x16 half_to_float(u32x16 row) {
 inline u32x16 float_to_half(f32x16 v) {
   return __builtin_convertvector(as<u16x16>(__builtin_convertvector(v, f16x16)), u32x16);
 }
+template <class V>
+inline auto is_signalling_half(V bits) {
+  return ((bits & 0x7fff) > 0x7c00) & ((bits & 0x0200) == 0);
+}
 inline u64x16 join64(u32x16 lo, u32x16 hi) {
   return __builtin_convertvector(lo, u64x16) | (__builtin_convertvector(hi, u64x16) << 32);
 }
@@ -104,6 +110,14 @@ struct F16 {
   static Value load(const uint32_t* p) { return half_to_float(load_vector<u32x16>(p)); }
   static void store(uint32_t* p, Value v) { store_vector(p, float_to_half(v)); }
 };
+// For opcodes that tell signalling NaNs from quiet ones, which the conversion to f32 does not keep.
+struct F16Signalling : F16 {
+  static Value load(const uint32_t* p) {
+    const u32x16 row = load_vector<u32x16>(p);
+    const u32x16 wide = as<u32x16>(half_to_float(row));
+    return as<f32x16>(is_signalling_half(row) ? wide & ~0x00400000u : wide);
+  }
+};
 // Both halves of 16 lanes as 32 floats, in memory order.
 struct V2F16 {
   static constexpr Kind kKind = Kind::pk_f16;
@@ -112,6 +126,14 @@ struct V2F16 {
     return __builtin_convertvector(load_vector<f16x32>(p), f32x32);
   }
   static void store(uint32_t* p, Value v) { store_vector(p, __builtin_convertvector(v, f16x32)); }
+};
+struct V2F16Signalling : V2F16 {
+  static Value load(const uint32_t* p) {
+    const u16x32 row = load_vector<u16x32>(p);
+    const u32x32 wide = as<u32x32>(__builtin_convertvector(as<f16x32>(row), f32x32));
+    return as<f32x32>(
+        __builtin_convertvector(is_signalling_half(row), i32x32) != 0 ? wide & ~0x00400000u : wide);
+  }
 };
 template <Kind K, class V>
 struct Row64 {
@@ -129,6 +151,17 @@ struct Row64 {
 struct U64 : Row64<Kind::b64, u64x16> {};
 struct I64 : Row64<Kind::b64, i64x16> {};
 struct F64 : Row64<Kind::f64, f64x16> {};
+
+// A raw-bits source that takes the modifiers of a float.
+struct F32Bits : U32 {
+  static constexpr Kind kKind = Kind::f32;
+};
+struct F16Bits : U16 {
+  static constexpr Kind kKind = Kind::f16;
+};
+struct F64Bits : U64 {
+  static constexpr Kind kKind = Kind::f64;
+};
 
 // Destination halves that keep the other half of the register.
 template <class T, Kind K>

@@ -16,7 +16,7 @@ struct FloatBits<f32x16> {
 };
 template <>
 struct FloatBits<f32x32> {
-  using Int = int32_t __attribute__((ext_vector_type(32)));
+  using Int = i32x32;
   static constexpr int32_t kQuiet = 0x00400000;
 };
 template <>

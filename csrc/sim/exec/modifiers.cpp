@@ -85,20 +85,40 @@ void flush_row(Kind kind, uint32_t* row) {
 }
 
 bool mode_flushes(const Wave& wave, const OpcodeRow& opcode, Kind kind) {
-  if (!wave.flush_denormals || !opcode.has(OpcodeRow::kFloatMath)) return false;
+  if (!wave.special_mode || !opcode.has(OpcodeRow::kFloatMath)) return false;
   const bool single = kind == Kind::f32 || kind == Kind::mix;
   return single ? wave.mode.flush_f32() : wave.mode.flush_f16_f64();
 }
 
-f32x16 clamp01(f32x16 v, bool nan_to_zero) {
-  const f32x16 zero = 0.0f, one = 1.0f;
-  f32x16 r = v > one ? one : (v < zero ? zero : v);
+// MODE.ieee = 0: a signalling NaN counts as a quiet one, so that it loses against a number in the
+// minimum and maximum opcodes, the only ones that tell the two apart.
+void quiet_row(Kind kind, uint32_t* row) {
+  if (kind == Kind::f32 || kind == Kind::mix) {
+    transform(row, row, [](u32x16 v) { return is_nan(as<f32x16>(v)) ? v | kF32Quiet : v; });
+  } else if (kind == Kind::f16 || kind == Kind::pk_f16) {
+    transform(row, row, [](u32x16 v) {
+      const u16x32 bits = as<u16x32>(v);
+      return as<u32x16>((bits & 0x7fff) > 0x7c00 ? bits | 0x0200 : bits);
+    });
+  } else if (kind == Kind::f64) {
+    for (int p = 0; p < kPassLanes * kPasses; p += kPassLanes) {
+      const u64x16 v = U64::load(row + p);
+      U64::store(row + p, is_nan(as<f64x16>(v)) ? v | 0x0008000000000000 : v);
+    }
+  }
+}
+
+template <class V>
+V clamp01(V v, bool nan_to_zero) {
+  const V zero = 0.0f, one = 1.0f;
+  V r = v > one ? one : (v < zero ? zero : v);
   return nan_to_zero ? (v != v ? zero : r) : r;
 }
 
-f32x16 scale(f32x16 v, uint8_t omod) {
+template <class V>
+V scale(V v, uint8_t omod) {
   constexpr float kFactors[] = {1.0f, 2.0f, 4.0f, 0.5f};
-  return v * f32x16(kFactors[omod]);
+  return v * V(kFactors[omod]);
 }
 
 }  // namespace
@@ -106,9 +126,13 @@ f32x16 scale(f32x16 v, uint8_t omod) {
 const uint32_t* modify_source(const Wave& wave, const Inst& inst, const Modifiers& mods, int i,
                               const uint32_t* row, uint32_t* buffer) {
   const Kind kind = inst.row->src[i];
+  auto apply_mode = [&] {
+    if (mode_flushes(wave, *inst.row, kind)) flush_row(kind, buffer);
+    if (!wave.ieee && inst.row->has(OpcodeRow::kFloatMath)) quiet_row(kind, buffer);
+  };
   if (kind == Kind::mix) {
     mix_source(mods, i, row, buffer);
-    if (mode_flushes(wave, *inst.row, kind)) flush_row(kind, buffer);
+    apply_mode();
     return buffer;
   }
   const int rows = is_wide(kind) ? 2 : 1;
@@ -126,12 +150,11 @@ const uint32_t* modify_source(const Wave& wave, const Inst& inst, const Modifier
     select_halves(true, true, buffer, buffer);
   }
   uint32_t* const top = buffer + (rows - 1) * kRowWords;
-  // On a VOP3P source that is not packed, neg_lo and neg_hi mean neg and abs.
-  const uint32_t abs = mods.abs | (is_packed(kind) ? 0 : mods.neg_hi);
+  // The accumulator of v_dot2_f32_f16 is not packed: clang sets neg_lo and neg_hi to negate it.
   const uint32_t neg = mods.neg | (is_packed(kind) ? 0 : mods.neg_lo);
-  if (abs >> i & 1) transform(top, top, [&](u32x16 v) { return v & ~sign_bits(kind); });
+  if (mods.abs >> i & 1) transform(top, top, [&](u32x16 v) { return v & ~sign_bits(kind); });
   if (neg >> i & 1) transform(top, top, [&](u32x16 v) { return v ^ sign_bits(kind); });
-  if (mode_flushes(wave, *inst.row, kind)) flush_row(kind, buffer);
+  apply_mode();
   return buffer;
 }
 
@@ -141,8 +164,7 @@ void modify_result(const Wave& wave, const OpcodeRow& opcode, const Modifiers& m
   for (int lane = 0; floating && lane < kPassLanes * kPasses; lane += kPassLanes) {
     uint32_t* const at = row + lane;
     switch (opcode.dst) {
-      case Kind::f32:
-      case Kind::b32: {
+      case Kind::f32: {
         f32x16 v = scale(load_vector<f32x16>(at), mods.omod);
         store_vector(at, mods.clamp ? clamp01(v, wave.dx10_clamp) : v);
         break;
@@ -153,6 +175,11 @@ void modify_result(const Wave& wave, const OpcodeRow& opcode, const Modifiers& m
       case Kind::f16_high: {
         f32x16 v = scale(F16::load(at), mods.omod);
         F16::store(at, mods.clamp ? clamp01(v, wave.dx10_clamp) : v);
+        break;
+      }
+      case Kind::f64: {
+        f64x16 v = scale(F64::load(at), mods.omod);
+        F64::store(at, mods.clamp ? clamp01(v, wave.dx10_clamp) : v);
         break;
       }
       case Kind::pk_f16: {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/gpr_index.h"
 #include "exec/lanes.h"
 #include "exec/modifiers.h"
 #include "isa/opcodes.h"
@@ -64,11 +65,11 @@ uint64_t dpp_lanes(const Modifiers& mods, uint64_t exec) {
   return mods.dpp_write_mask & mods.dpp_in_range & readable;
 }
 
-// Any modifier, a MODE that flushes denormals, or lanes switched off.
+// Any modifier, a special MODE, or lanes switched off.
 [[gnu::noinline]] void run_general(Wave& wave, const Inst& inst, uint64_t exec) {
   const OpcodeRow& opcode = *inst.row;
   const Modifiers& mods = wave.modifiers[inst.modifiers];
-  const bool modified = inst.modifiers != 0 || wave.flush_denormals;
+  const bool modified = inst.modifiers != 0 || wave.special_mode;
   Scratch scratch;
   LaneArgs args;
   for (int i = 0; i < kRowSources; ++i) {
@@ -101,9 +102,10 @@ uint64_t dpp_lanes(const Modifiers& mods, uint64_t exec) {
 
 void run_valu(Wave& wave, const Inst& inst) {
   const uint64_t exec = wave.exec();
-  if (exec != kAllLanes || inst.modifiers != 0 || wave.flush_denormals) [[unlikely]] {
+  if (exec != kAllLanes || inst.modifiers != 0 || wave.special_mode) [[unlikely]] {
     // With no lane active only a mask result is visible, and it is 0.
     if (exec == 0) return write_mask(wave, inst, 0);
+    if (wave.indexed_vgprs) return run_general(wave, index_vgprs(wave, inst), exec);
     return run_general(wave, inst, exec);
   }
   alignas(64) uint32_t buffers[kRowSources][2 * kRowWords];

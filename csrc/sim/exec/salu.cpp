@@ -118,10 +118,11 @@ constexpr OpcodeRow kRows[] = {
                                  [](u32 a, u32 b) { return WithScc<u32>{a < b ? a : b, a < b}; }),
     salu<WithScc<u32>(u32, u32)>("s_max_u32",
                                  [](u32 a, u32 b) { return WithScc<u32>{a > b ? a : b, a > b}; }),
-    salu<NonZero<u32>(i32, i32)>("s_absdiff_i32",
-                                 [](i32 a, i32 b) {
-                                   return a > b ? static_cast<u32>(a) - static_cast<u32>(b)
-                                                : static_cast<u32>(b) - static_cast<u32>(a);
+    // The difference wraps before its sign is looked at.
+    salu<NonZero<u32>(u32, u32)>("s_absdiff_i32",
+                                 [](u32 a, u32 b) {
+                                   const u32 difference = a - b;
+                                   return difference >> 31 ? 0 - difference : difference;
                                  }),
     salu<NonZero<u32>(i32)>(
         "s_abs_i32", [](i32 a) { return a < 0 ? 0 - static_cast<u32>(a) : static_cast<u32>(a); }),

@@ -28,15 +28,15 @@ constexpr OpcodeRow kRows[] = {
         "v_subrev_f16", [](auto a, auto b) { return b - a; }, kMath),
     valu<F16(F16, F16)>(
         "v_mul_f16", [](auto a, auto b) { return a * b; }, kMath),
-    valu<F16(F16, F16)>(
+    valu<F16(F16Signalling, F16Signalling)>(
         "v_min_f16", [](auto a, auto b) { return minimum(a, b); }, kMath),
-    valu<F16(F16, F16)>(
+    valu<F16(F16Signalling, F16Signalling)>(
         "v_max_f16", [](auto a, auto b) { return maximum(a, b); }, kMath),
-    valu<F16Half(F16, F16, F16)>(
+    valu<F16Half(F16Signalling, F16Signalling, F16Signalling)>(
         "v_min3_f16", [](auto a, auto b, auto c) { return minimum(minimum(a, b), c); }, kMath),
-    valu<F16Half(F16, F16, F16)>(
+    valu<F16Half(F16Signalling, F16Signalling, F16Signalling)>(
         "v_max3_f16", [](auto a, auto b, auto c) { return maximum(maximum(a, b), c); }, kMath),
-    valu<F16Half(F16, F16, F16)>(
+    valu<F16Half(F16Signalling, F16Signalling, F16Signalling)>(
         "v_med3_f16", [](auto a, auto b, auto c) { return median(a, b, c); }, kMath),
     valu<F16Half(F16, F16, F16)>(
         "v_fma_f16", [](auto a, auto b, auto c) { return fma_half(a, b, c); }, kMath),
@@ -46,11 +46,12 @@ constexpr OpcodeRow kRows[] = {
         "v_mad_f16", [](auto a, auto b, auto c) { return mad_half(a, b, c); }, kMath),
     valu<F16(F16, F16, F16)>(
         "v_mad_legacy_f16", [](auto a, auto b, auto c) { return mad_half(a, b, c); }, kMath),
-    valu<F16(F16, F16, Acc<F16>)>(
+    // These three keep the high half, unlike other VOP2 opcodes on gfx9.
+    valu<F16Low(F16, F16, Acc<F16>)>(
         "v_mac_f16", [](auto a, auto b, auto c) { return mad_half(a, b, c); }, kMath),
-    valu<F16(F16, F16, F16)>(
+    valu<F16Low(F16, F16, F16)>(
         "v_madmk_f16", [](auto a, auto k, auto b) { return mad_half(a, k, b); }, kMath),
-    valu<F16(F16, F16, F16)>(
+    valu<F16Low(F16, F16, F16)>(
         "v_madak_f16", [](auto a, auto b, auto k) { return mad_half(a, b, k); }, kMath),
     valu<F16(F16)>(
         "v_trunc_f16", [](auto a) { return __builtin_elementwise_trunc(a); }, kMath),
@@ -68,7 +69,7 @@ constexpr OpcodeRow kRows[] = {
         "v_frexp_mant_f16", [](auto a) { return frexp_mantissa(a); }, kMath),
     valu<I16(F16)>(
         "v_frexp_exp_i16_f16", [](auto a) { return frexp_exponent(a); }, kMath),
-    valu<U32(U16, U16)>("v_pack_b32_f16", [](auto a, auto b) { return a | b << 16; }),
+    valu<U32(F16Bits, F16Bits)>("v_pack_b32_f16", [](auto a, auto b) { return a | b << 16; }),
 };
 
 }  // namespace

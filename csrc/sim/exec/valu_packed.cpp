@@ -92,9 +92,9 @@ constexpr OpcodeRow kRows[] = {
         "v_pk_mul_f16", [](auto a, auto b) { return a * b; }, kMath),
     valu<V2F16(V2F16, V2F16, V2F16)>(
         "v_pk_fma_f16", [](auto a, auto b, auto c) { return fma_half(a, b, c); }, kMath),
-    valu<V2F16(V2F16, V2F16)>(
+    valu<V2F16(V2F16Signalling, V2F16Signalling)>(
         "v_pk_min_f16", [](auto a, auto b) { return minimum(a, b); }, kMath),
-    valu<V2F16(V2F16, V2F16)>(
+    valu<V2F16(V2F16Signalling, V2F16Signalling)>(
         "v_pk_max_f16", [](auto a, auto b) { return maximum(a, b); }, kMath),
 
     valu<V2U16(V2U16, V2U16, Saturate)>(

@@ -40,12 +40,14 @@ struct Wave {
   const Modifiers* modifiers = nullptr;
   alignas(64) std::array<uint32_t, kScalarRegisters> sgpr{};
   bool scc = false;
-  bool flush_denormals = false;  // MODE asks for a flush in any format
+  bool special_mode = false;  // MODE asks for anything but IEEE arithmetic on the operands named
   bool dx10_clamp = true, ieee = true;
+  bool indexed_vgprs = false;  // MODE.gpr_idx_en
   State state = State::running;
   FloatMode mode;
   std::array<uint64_t, kInstClasses> executed{};
 
+  uint32_t vgprs = 0;  // rows that the wave owns
   uint8_t* lds = nullptr;
   uint32_t lds_bytes = 0;
   MemoryPort* memory = nullptr;
@@ -66,9 +68,9 @@ struct Wave {
   uint64_t exec() const { return read64(kExec); }
   uint64_t vcc() const { return read64(kVcc); }
 
-  void set_mode(uint32_t bits) {
-    mode.bits = bits;
-    flush_denormals = mode.flush_f32() || mode.flush_f16_f64();
+  // Follows every change of mode, ieee or indexed_vgprs.
+  void mode_changed() {
+    special_mode = mode.flush_f32() || mode.flush_f16_f64() || !ieee || indexed_vgprs;
   }
 
   uint64_t instructions() const {

@@ -196,6 +196,16 @@ uint8_t bits_from_list(std::string_view list) {
   return bits;
 }
 
+// VOP3 appends the destination's half to those of the sources; VOP3P has no such entry.
+uint8_t op_sel_bits(std::string_view list, const OpcodeRow& row) {
+  const uint8_t bits = bits_from_list(list);
+  const auto sources = static_cast<size_t>(
+      std::ranges::count_if(row.src, [](Kind kind) { return kind != Kind::none; }));
+  if (parse_list(list).size() <= sources) return bits;
+  const uint8_t source_mask = static_cast<uint8_t>((1u << sources) - 1);
+  return static_cast<uint8_t>((bits & source_mask) | (bits >> sources & 1) << 3);
+}
+
 bool Decoder::decode_select(std::string_view key, std::string_view value) {
   constexpr std::string_view kSelects[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
                                            "WORD_0", "WORD_1", "DWORD"};
@@ -244,7 +254,7 @@ bool Decoder::decode_modifier(std::string_view token) {
   else if (key == "div")
     mods_.omod = 3;
   else if (key == "op_sel")
-    mods_.op_sel = bits_from_list(value);
+    mods_.op_sel = op_sel_bits(value, *row_);
   else if (key == "op_sel_hi")
     mods_.op_sel_hi = bits_from_list(value);
   else if (key == "neg_lo")

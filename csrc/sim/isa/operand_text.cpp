@@ -72,9 +72,8 @@ std::optional<OperandText> parse_register(std::string_view token) {
   return out;
 }
 
-bool is_half(Kind kind) {
-  return kind == Kind::f16 || kind == Kind::b16 || kind == Kind::pk_f16 || kind == Kind::pk16;
-}
+// 16-bit integer operands take a float constant as 32 bits.
+bool is_half(Kind kind) { return kind == Kind::f16 || kind == Kind::pk_f16; }
 
 // The bits that the hardware's inline constant has in an operand of this kind.
 uint64_t encode_float(double value, Kind kind) {
