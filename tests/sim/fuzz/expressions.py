@@ -203,7 +203,8 @@ U64_RULES: list[Rule] = [
 ]
 
 F32_RULES: list[Rule] = [
-    *(_binary("f32", f"({{}} {op} {{}})") for op in ("+", "-", "*", "+", "*", "/")),
+    *(_binary("f32", f"({{}} {op} {{}})") for op in ("+", "*", "+", "*", "/")),
+    _binary("f32", "subtract<f32>({}, {})"),
     _from("(-({}))", "f32"),
     _from("__builtin_fabsf({})", "f32"),
     _from("__builtin_fmaf({}, {}, {})", "f32", "f32", "f32"),
@@ -232,7 +233,8 @@ F32_RULES: list[Rule] = [
 ]
 
 F64_RULES: list[Rule] = [
-    *(_binary("f64", f"({{}} {op} {{}})") for op in ("+", "-", "*", "/")),
+    *(_binary("f64", f"({{}} {op} {{}})") for op in ("+", "*", "/")),
+    _binary("f64", "subtract<f64>({}, {})"),
     _from("(-({}))", "f64"),
     _from("__builtin_fabs({})", "f64"),
     _from("__builtin_fma({}, {}, {})", "f64", "f64", "f64"),
@@ -251,7 +253,8 @@ F64_RULES: list[Rule] = [
 ]
 
 F16_RULES: list[Rule] = [
-    *(_binary("f16", f"({{}} {op} {{}})") for op in ("+", "-", "*", "+", "*")),
+    *(_binary("f16", f"({{}} {op} {{}})") for op in ("+", "*", "+", "*")),
+    _binary("f16", "subtract<f16>({}, {})"),
     _from("negate({})", "f16"),
     _from("narrow({})", "f32"),
     _from("narrow(__builtin_fmaf({}, {}, {}))", "f16", "f16", "f16"),

@@ -53,7 +53,7 @@ struct Context {
 #if defined(__AMDGCN__)
 #define HIDE(x) asm("" : "+v"(x))
 #else
-#define HIDE(x) asm("" : "+r"(x))
+#define HIDE(x)
 #endif
 
 // Bits of a float. NaN payloads and signs are not defined, so every NaN looks the same.
@@ -111,9 +111,13 @@ LANE_FUNCTION T remainder(T a, T b) {
   return a % (b | 1);
 }
 LANE_FUNCTION f16 negate(f16 x) {
-  u32 hidden = __builtin_bit_cast(u16, x);
-  HIDE(hidden);
-  return -__builtin_bit_cast(f16, static_cast<u16>(hidden));
+  HIDE(x);
+  return -x;
+}
+template <class T>
+LANE_FUNCTION T subtract(T a, T b) {
+  HIDE(a);
+  return a - b;
 }
 
 // +0 for both zeros, where the sign of a zero is left open.
