@@ -1,5 +1,6 @@
 """Builds the simulator, a libamdhip64 that runs code objects on the CPU, by cmake."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 from buildlib.errors import BuildError
 from buildlib.options import max_jobs, warnings_are_errors
 from buildlib.paths import BUILD, CSRC
+from buildlib.tile_config import load_config
 from buildlib.toolchain import find_cmake, find_device_compiler, find_host_compiler, find_llvm_cmake_dir
 
 
@@ -29,6 +31,8 @@ def build_simulator(lib: Path) -> None:
     _run("configure", configure)
     _run("compile", [cmake, "--build", str(tree), "--parallel", str(max_jobs())])
     _run("install", [cmake, "--install", str(tree), "--prefix", str(lib / "sim")])
+    facts = load_config(("gfx906",)).card_facts()
+    (lib / "sim" / "cards.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def _compiler() -> str:

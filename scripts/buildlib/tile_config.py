@@ -24,11 +24,8 @@ class _Strict(BaseModel):
 
 
 class Device(_Strict):
-    """Facts of the card that the tiles were chosen for."""
+    """What every card of the arch has."""
 
-    name: str
-    compute_units: int = Field(gt=0)
-    clock_mhz: int = Field(gt=0)
     lds_bytes_per_workgroup: int = Field(gt=0)
     vgprs_per_lane: int = Field(gt=0)
     waves_per_simd: int = Field(gt=0)
@@ -38,6 +35,18 @@ class Lds(_Strict):
     """LDS that no tile may use."""
 
     reserve_bytes: int = Field(ge=0)
+
+
+class Card(_Strict):
+    """A card that the simulator can be; `timing` replaces values of [timing]."""
+
+    key: str = Field(pattern="^[a-z0-9_]+$")
+    name: str
+    compute_units: int = Field(gt=0)
+    clock_mhz: float = Field(gt=0, strict=False)
+    memory_gib: int = Field(gt=0)
+    hbm_gbps: float = Field(gt=0, strict=False)
+    timing: dict[str, int | float] = {}
 
 
 class FwdTile(_Strict):
@@ -81,10 +90,16 @@ class TileConfig(_Strict):
     device: Device
     lds: Lds
     fwd: tuple[FwdTile, ...] = Field(min_length=1, strict=False)
+    card: tuple[Card, ...] = Field(default=(), strict=False)
+    timing: dict[str, int | float] = {}
 
     def fwd_kernels(self) -> list[FwdKernel]:
         """In the order of the rows: dispatch takes the first that fits."""
         return [FwdKernel(tile=tile, mask=mask) for tile in self.fwd for mask in _MASKS]
+
+    def card_facts(self) -> list[dict[str, object]]:
+        """One flat table for each card: what the simulator reads."""
+        return [{**self.timing, **card.model_dump(exclude={"timing"}), **card.timing} for card in self.card]
 
 
 def load_config(archs: tuple[str, ...]) -> TileConfig:

@@ -29,18 +29,16 @@ struct Card {
   uint64_t memory_bytes;
 };
 
-// AMD Instinct MI50, 16 GiB. Sources:
-//   AMD product page and ROCm "Accelerator and GPU hardware specifications": 60 CUs, 1725 MHz peak,
-//     16 GiB HBM2 on a 4096-bit bus at 2 Gb/s a pin (1024 GB/s), LDS 64 KiB, L2 4 MiB, wave 64.
-//   AMD "Vega 7nm" shader ISA: 4 SIMDs a CU, 256 VGPRs a lane, 10 waves a SIMD, workgroup <= 1024.
+// What every gfx906 has; the rest of a Card comes from configs/gfx906.toml (device/card_facts.h).
+//   AMD "Vega 7nm" shader ISA: 4 SIMDs a CU, wave 64, 256 VGPRs a lane, 10 waves a SIMD, 64 KiB of
+//     LDS, workgroup <= 1024.
 //   LLVM AMDGPU backend for gfx906: VGPR granule 4, LDS granule 512 bytes, 16 barrier groups a CU.
-//   The amdkfd cache table says 8 MiB L2; the ISA document and ROCm's table (4 MiB) are followed.
 //   Grid limits are those HIP reports: 2^31 - 1 in x, 2^16 - 1 in y and z.
-inline constexpr Card kMi50 = {
-    .name = "AMD Instinct MI50 (simulated)",
+inline constexpr Card kGfx906 = {
+    .name = nullptr,
     .arch = "gfx906",
     .target = "gfx906:sramecc+:xnack-",
-    .compute_units = 60,
+    .compute_units = 0,
     .simds_per_compute_unit = 4,
     .wave_size = 64,
     .max_waves_per_simd = 10,
@@ -53,12 +51,12 @@ inline constexpr Card kMi50 = {
     .max_grid_x = 2147483647,
     .max_grid_y = 65535,
     .max_grid_z = 65535,
-    .clock_khz = 1725000,
-    .memory_clock_khz = 1000000,
+    .clock_khz = 0,
+    .memory_clock_khz = 0,
     .memory_bus_bits = 4096,
     .wall_clock_khz = 25000,
-    .l2_bytes = 4 * 1024 * 1024,
-    .memory_bytes = uint64_t{16} << 30,
+    .l2_bytes = 0,
+    .memory_bytes = 0,
 };
 
 }  // namespace fasim

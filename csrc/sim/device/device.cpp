@@ -4,6 +4,7 @@
 #include <new>
 
 #include "device/dispatcher.h"
+#include "device/timed_launch.h"
 
 namespace fasim {
 namespace {
@@ -50,9 +51,36 @@ WorkgroupStats Device::launch(const Kernel& kernel, const LaunchShape& shape,
   launch.private_bytes_per_lane = scratch_bytes(kernel.metadata);
   launch.dispatch_packet = packet.address();
   launch.memory = &memory_;
-  const WorkgroupStats stats = dispatch(launch, trace);
+  const WorkgroupStats stats = run(kernel, launch, trace);
   wave_instructions_ += stats.wave_instructions;
   return stats;
+}
+
+WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, TraceSink* trace) {
+  if (!timed_ || trace != nullptr) {
+    const WorkgroupStats stats = dispatch(launch, trace);
+    const std::lock_guard lock(clock_mutex_);
+    ++clock_.untimed_launches;
+    return stats;
+  }
+  const KernelResources resources{kernel.metadata.vgprs, kernel.metadata.sgprs, launch.lds_bytes,
+                                  launch.block[0] * launch.block[1] * launch.block[2]};
+  const LaunchProfile profile =
+      timed_launch(timing_, launch, resources, occupancy(card_, resources));
+  const std::lock_guard lock(clock_mutex_);
+  clock_.milliseconds += profile.milliseconds();
+  last_profile_ = to_json(profile);
+  return {.wave_instructions = profile.instructions, .by_class = profile.timed.cus.instructions};
+}
+
+Device::Clock Device::clock() const {
+  const std::lock_guard lock(clock_mutex_);
+  return clock_;
+}
+
+std::string Device::last_profile() const {
+  const std::lock_guard lock(clock_mutex_);
+  return last_profile_;
 }
 
 }  // namespace fasim

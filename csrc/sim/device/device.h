@@ -3,19 +3,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <span>
+#include <string>
 
 #include "device/card.h"
 #include "device/code_object.h"
 #include "device/kernarg.h"
 #include "exec/launch.h"
 #include "mem/address_space.h"
+#include "timing/card_timing.h"
 
 namespace fasim {
 
 class Device {
  public:
-  explicit Device(const Card& card) : card_(card) {}
+  // Both outlive the device.
+  Device(const Card& card, const CardTiming& timing) : card_(card), timing_(timing) {}
 
   const Card& card() const { return card_; }
   AddressSpace& memory() { return memory_; }
@@ -29,10 +33,28 @@ class Device {
   // Wave instructions of all launches that ended without a fault.
   uint64_t wave_instructions() const { return wave_instructions_.load(); }
 
+  // Whether launches are timed from now on; that is about ten times slower. Results are the same.
+  void set_timed(bool timed) { timed_ = timed; }
+
+  struct Clock {
+    double milliseconds = 0;  // simulated, of all timed launches
+    uint64_t untimed_launches = 0;
+  };
+  Clock clock() const;
+  // The last timed launch as JSON; empty: none yet.
+  std::string last_profile() const;
+
  private:
+  WorkgroupStats run(const Kernel& kernel, const Launch& launch, TraceSink* trace);
+
   const Card& card_;
+  const CardTiming& timing_;
   AddressSpace memory_;
   std::atomic<uint64_t> wave_instructions_{0};
+  std::atomic<bool> timed_{false};
+  mutable std::mutex clock_mutex_;
+  Clock clock_;
+  std::string last_profile_;
 };
 
 }  // namespace fasim

@@ -22,6 +22,12 @@ class Dispatch {
       : launch_(launch),
         trace_(trace),
         groups_(uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]) {}
+  Dispatch(const Launch& launch, std::span<const uint64_t> chosen, std::span<uint64_t> instructions)
+      : launch_(launch),
+        trace_(nullptr),
+        chosen_(chosen),
+        instructions_(instructions),
+        groups_(chosen.size()) {}
 
   uint64_t groups() const { return groups_; }
 
@@ -31,12 +37,15 @@ class Dispatch {
       WorkgroupRunner runner(launch_);
       WorkgroupStats stats;
       while (!failed_.load(std::memory_order_relaxed)) {
-        const uint64_t group = next_.fetch_add(1, std::memory_order_relaxed);
-        if (group >= groups_) break;
+        const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+        if (index >= groups_) break;
+        const uint64_t group = chosen_.empty() ? index : chosen_[index];
         const uint64_t row = group / launch_.grid[0];
-        stats += runner.run(static_cast<uint32_t>(group % launch_.grid[0]),
-                            static_cast<uint32_t>(row % launch_.grid[1]),
-                            static_cast<uint32_t>(row / launch_.grid[1]), trace_);
+        const WorkgroupStats one = runner.run(static_cast<uint32_t>(group % launch_.grid[0]),
+                                              static_cast<uint32_t>(row % launch_.grid[1]),
+                                              static_cast<uint32_t>(row / launch_.grid[1]), trace_);
+        if (!instructions_.empty()) instructions_[index] = one.wave_instructions;
+        stats += one;
       }
       const std::lock_guard lock(mutex_);
       total_ += stats;
@@ -55,6 +64,8 @@ class Dispatch {
  private:
   const Launch& launch_;
   TraceSink* const trace_;
+  const std::span<const uint64_t> chosen_;  // empty: all
+  const std::span<uint64_t> instructions_;  // of each chosen group; empty: not wanted
   const uint64_t groups_;
   std::atomic<uint64_t> next_{0};
   std::atomic<bool> failed_{false};
@@ -76,10 +87,9 @@ unsigned worker_count() {
   return count;
 }
 
-WorkgroupStats dispatch(const Launch& launch, TraceSink* trace) {
-  Dispatch shared(launch, trace);
-  const uint64_t workers =
-      trace != nullptr ? 1 : std::min<uint64_t>(worker_count(), shared.groups());
+namespace {
+
+WorkgroupStats run(Dispatch& shared, uint64_t workers) {
   // Threads are made for each launch (about 20 us each, against milliseconds of simulation): a
   // lasting pool would not survive a fork, and data loaders fork.
   std::vector<std::jthread> threads;
@@ -87,6 +97,20 @@ WorkgroupStats dispatch(const Launch& launch, TraceSink* trace) {
   shared.work();
   threads.clear();  // joins
   return shared.result();
+}
+
+}  // namespace
+
+WorkgroupStats dispatch(const Launch& launch, TraceSink* trace) {
+  Dispatch shared(launch, trace);
+  return run(shared, trace != nullptr ? 1 : std::min<uint64_t>(worker_count(), shared.groups()));
+}
+
+WorkgroupStats dispatch(const Launch& launch, std::span<const uint64_t> groups,
+                        std::span<uint64_t> instructions) {
+  if (groups.empty()) return {};
+  Dispatch shared(launch, groups, instructions);
+  return run(shared, std::min<uint64_t>(worker_count(), shared.groups()));
 }
 
 }  // namespace fasim

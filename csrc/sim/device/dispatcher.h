@@ -1,6 +1,8 @@
 // Runs all workgroups of one launch on the host's cores.
 #pragma once
 
+#include <span>
+
 #include "exec/launch.h"
 
 namespace fasim {
@@ -13,5 +15,10 @@ unsigned worker_count();
 // fault that came first is thrown (SimFault). With a trace sink everything runs on the calling
 // thread, in order of workgroup index, so that the trace reads in that order.
 WorkgroupStats dispatch(const Launch& launch, TraceSink* trace = nullptr);
+
+// The same for some of the launch's workgroups, by linear index. `instructions`, of the same
+// length, receives the wave instructions of each.
+WorkgroupStats dispatch(const Launch& launch, std::span<const uint64_t> groups,
+                        std::span<uint64_t> instructions);
 
 }  // namespace fasim

@@ -1,12 +1,24 @@
 #include "hip/runtime.h"
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace fasim::hip {
 
 Runtime& Runtime::get() {
-  static Runtime* const runtime = new Runtime;
+  static Runtime* const runtime = [] {
+    auto* made = new Runtime;
+    made->choose_timing();
+    return made;
+  }();
   return *runtime;
+}
+
+void Runtime::choose_timing() {
+  const char* asked = std::getenv("FLASHATTN_SIM_TIMING");
+  const bool decided = asked != nullptr && *asked != '\0';
+  device.set_timed(decided ? std::string_view(asked) != "0" : timing_events > 0);
 }
 
 void require_device(int ordinal) {

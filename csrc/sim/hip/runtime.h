@@ -1,6 +1,9 @@
 // The state behind the exported functions.
 #pragma once
 
+#include <atomic>
+
+#include "device/card_facts.h"
 #include "device/device.h"
 #include "hip/abi.h"
 #include "hip/allocations.h"
@@ -18,18 +21,23 @@ struct Stream {
 struct Event {
   unsigned flags = 0;
   bool recorded = false;
+  Device::Clock at{};  // when it was recorded
 };
 
 struct Runtime {
   // Made at the first call and never destroyed: programs call HIP from static destructors.
   static Runtime& get();
 
-  Device device{kMi50};
-  Allocations allocations{device.memory(), kMi50.memory_bytes};
+  Device device{card_facts().card, card_facts().timing};
+  Allocations allocations{device.memory(), card_facts().card.memory_bytes};
   Modules modules{device};
   RegisteredPrograms programs{modules};
   Handles<Stream> streams{"stream"};
   Handles<Event> events{"event"};
+  std::atomic<int> timing_events{0};  // live events that can tell a time
+
+  // Launches are timed while there are such events; FLASHATTN_SIM_TIMING 1 or 0 decides otherwise.
+  void choose_timing();
 };
 
 // Throws ApiFailure unless `ordinal` is 0, the only device.

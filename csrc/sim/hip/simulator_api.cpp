@@ -1,6 +1,7 @@
 // What this library exports beside HIP, for callers that know that they talk to the simulator.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "hip/api.h"
 #include "hip/runtime.h"
@@ -22,6 +23,16 @@ FASIM_API hipError_t flashattnSimHostRegisterReadOnly(void* pointer, size_t size
   return api(__func__, [&] {
     Runtime::get().allocations.register_host(pointer, size, 0, /*read_only=*/true);
   });
+}
+
+// Whether launches are timed from now on (events do that by themselves). Results are the same.
+FASIM_API void flashattnSimSetTimed(int timed) { Runtime::get().device.set_timed(timed != 0); }
+
+// The last timed launch as JSON, valid until the calling thread asks again; null: none.
+FASIM_API const char* flashattnSimLastProfile() {
+  thread_local std::string profile;
+  profile = Runtime::get().device.last_profile();
+  return profile.empty() ? nullptr : profile.c_str();
 }
 
 FASIM_API const char* flashattnSimVersion() { return FLASHATTN_SIM_VERSION; }

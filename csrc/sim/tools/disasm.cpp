@@ -12,7 +12,7 @@ namespace fasim::tools {
 int disasm(const std::vector<std::string>& words) {
   const CommandLine line(words, {}, {});
   AddressSpace memory;
-  const CodeObject object(read_file(line.positional({"FILE"})[0]), kMi50, memory);
+  const CodeObject object(read_file(line.positional({"FILE"})[0]), kGfx906, memory);
   if (object.kernels().empty()) return 0;
   std::map<uint64_t, std::string> labels;
   for (const auto& [name, kernel] : object.kernels()) labels[kernel.entry] = name;

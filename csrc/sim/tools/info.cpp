@@ -14,7 +14,7 @@ namespace {
 void print(const Kernel& kernel) {
   const KernelMetadata& m = kernel.metadata;
   const Occupancy fit =
-      occupancy(kMi50, {m.vgprs, m.sgprs, m.group_segment_bytes, m.max_group_threads});
+      occupancy(kGfx906, {m.vgprs, m.sgprs, m.group_segment_bytes, m.max_group_threads});
   const uint32_t waves = fit.groups_per_cu * ((m.max_group_threads + 63) / 64);
   std::printf("%s\n", m.name.c_str());
   std::printf("  VGPR %u  SGPR %u  LDS %u  scratch %u%s  spills VGPR %u SGPR %u\n", m.vgprs,
@@ -34,8 +34,8 @@ void print(const Kernel& kernel) {
 int info(const std::vector<std::string>& words) {
   const CommandLine line(words, {}, {});
   AddressSpace memory;
-  const CodeObject object(read_file(line.positional({"FILE"})[0]), kMi50, memory);
-  std::printf("code object version %d for %s, %zu kernels\n", object.abi_version(), kMi50.arch,
+  const CodeObject object(read_file(line.positional({"FILE"})[0]), kGfx906, memory);
+  std::printf("code object version %d for %s, %zu kernels\n", object.abi_version(), kGfx906.arch,
               object.kernels().size());
   for (const auto& [name, kernel] : object.kernels()) print(kernel);
   return 0;

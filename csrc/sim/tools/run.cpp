@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "device/card_facts.h"
 #include "device/device.h"
 #include "device/launch_limits.h"
 #include "tools/command_line.h"
@@ -36,9 +37,9 @@ LaunchShape parse_shape(const CommandLine& line) {
   std::copy(grid.begin(), grid.end(), shape.grid);
   std::copy(block.begin(), block.end(), shape.block);
   const uint64_t lds = parse_number(line.value("--lds", "0"), "--lds");
-  if (lds > kMi50.lds_bytes)
+  if (lds > kGfx906.lds_bytes)
     throw UsageError("--lds " + std::to_string(lds) + ", allowed: 0 to " +
-                     std::to_string(kMi50.lds_bytes));
+                     std::to_string(kGfx906.lds_bytes));
   shape.dynamic_lds = static_cast<uint32_t>(lds);
   return shape;
 }
@@ -69,7 +70,7 @@ int run(const std::vector<std::string>& words) {
   const CommandLine line(
       words, {"--grid", "--block", "--lds", "--arg", "--trace-group", "--trace-wave"}, {"--trace"});
   const std::vector<std::string> names = line.positional({"FILE", "KERNEL"});
-  Device device(kMi50);
+  Device device(card_facts().card, card_facts().timing);
   const CodeObject object(read_file(names[0]), device.card(), device.memory());
   const Kernel& kernel = require_kernel(object, names[1]);
   const LaunchShape shape = parse_shape(line);

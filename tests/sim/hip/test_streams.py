@@ -25,7 +25,7 @@ def test_streams_keep_what_they_were_created_with(streams):
         ("record null stream", "hipSuccess"),
         ("record untimed", "hipSuccess"),
         ("untimed", "hipErrorInvalidHandle"),
-        ("elapsed", "hipErrorNotSupported"),  # no made-up time
+        ("elapsed", "hipSuccess"),
         ("query event", "hipSuccess"),
         ("synchronize event", "hipSuccess"),
         ("wait", "hipSuccess"),
@@ -45,6 +45,45 @@ def test_streams_keep_what_they_were_created_with(streams):
 def test_stream_and_event_calls(streams, case, expected):
     code = streams["codes"][case].replace("hipErrorInvalidResourceHandle", "hipErrorInvalidHandle")
     assert code == expected
+
+
+def test_no_time_passes_without_a_launch(streams):
+    assert streams["elapsed ms"] == 0.0
+
+
+@pytest.fixture(scope="module")
+def times(run_python, kernels):
+    return json.loads(run_python("event_times", kernels))
+
+
+def test_a_launch_takes_the_simulated_time_of_its_profile(times):
+    assert times["profile ms"] > 0
+    assert times["elapsed ms"] == pytest.approx(times["profile ms"], rel=1e-6)  # elapsed is a float32
+
+
+def test_times_of_launches_add_up(times):
+    assert times["both ms"] == pytest.approx(times["profile ms"] + times["second profile ms"], rel=1e-6)
+
+
+def test_events_in_reverse_give_a_negative_time(times):
+    assert times["reversed ms"] == -times["elapsed ms"]
+
+
+def test_launches_are_timed_only_while_an_event_can_tell_a_time(times):
+    assert times["profiles"] == {"no event": False, "untimed event": False, "event": True}
+    assert times["profile kept after the events"]
+
+
+def test_the_environment_can_refuse_timing(run_python, kernels):
+    times = json.loads(run_python("event_times", kernels, FLASHATTN_SIM_TIMING="0"))
+    assert times["code"] == "hipErrorNotSupported"  # no made-up time
+    assert times["code without a launch"] == "hipSuccess"
+    assert times["profiles"]["event"] is False
+
+
+def test_the_environment_can_ask_for_timing(run_python, kernels):
+    times = json.loads(run_python("event_times", kernels, FLASHATTN_SIM_TIMING="1"))
+    assert times["profiles"] == {"no event": True, "untimed event": True, "event": True}
 
 
 def test_host_functions_are_called_with_their_data(streams):

@@ -40,6 +40,11 @@ results["codes"] = {
     "bad init": code(hip.hipInit(1)),
 }
 
+start, stop = check(hip.hipEventCreate()), check(hip.hipEventCreate())
+check(hip.hipEventRecord(start, None))
+check(hip.hipEventRecord(stop, None))
+results["elapsed ms"] = check(hip.hipEventElapsedTime(start, stop))
+
 called = []
 callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
     lambda _stream, status, data: called.append(["callback", status, data])

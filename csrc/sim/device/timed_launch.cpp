@@ -1,0 +1,123 @@
+#include "device/timed_launch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <queue>
+
+#include "device/dispatcher.h"
+
+namespace fasim {
+namespace {
+
+// A card filled four times shows cold caches, steady state and tail, and is simulated in seconds.
+constexpr uint64_t kWholeFills = 4;
+
+std::vector<uint64_t> complement(const std::vector<uint64_t>& sorted, uint64_t groups) {
+  std::vector<uint64_t> rest;
+  rest.reserve(groups - sorted.size());
+  auto next = sorted.begin();
+  for (uint64_t group = 0; group < groups; ++group) {
+    if (next != sorted.end() && *next == group) {
+      ++next;
+    } else {
+      rest.push_back(group);
+    }
+  }
+  return rest;
+}
+
+std::vector<LdsConflict> name_conflicts(const Program& program,
+                                        const std::vector<uint64_t>& clocks) {
+  std::vector<LdsConflict> conflicts;
+  for (size_t i = 0; i < clocks.size(); ++i) {
+    if (clocks[i] == 0) continue;
+    conflicts.push_back({uint64_t{program.dword_offset[i]} * 4, program.disassembly[i], clocks[i]});
+  }
+  std::ranges::sort(conflicts, [](const LdsConflict& a, const LdsConflict& b) {
+    return a.clocks != b.clocks ? a.clocks > b.clocks : a.text_offset < b.text_offset;
+  });
+  return conflicts;
+}
+
+// FLASHATTN_SIM_TIMELINE: how many issues of CU 0 the profile tells of; not set: none.
+size_t timeline_entries() {
+  const char* asked = std::getenv("FLASHATTN_SIM_TIMELINE");
+  return asked == nullptr ? 0 : std::strtoull(asked, nullptr, 10);
+}
+
+// Groups go in order to whichever of `seats` is free first; returns when the last has ended. Work
+// and result are in instructions of one group.
+double schedule(const std::vector<uint64_t>& work, uint64_t seats) {
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> free_at;
+  uint64_t end = 0;
+  for (uint64_t instructions : work) {
+    uint64_t begin = 0;
+    if (free_at.size() == seats) {
+      begin = free_at.top();
+      free_at.pop();
+    }
+    free_at.push(begin + instructions);
+    end = std::max(end, begin + instructions);
+  }
+  return static_cast<double>(end);
+}
+
+// The launch takes as much longer than the sample as a plain schedule of all its groups, whose
+// instruction counts are known, takes longer than one of the sample's: so uneven groups and a last
+// round that fills few CUs count.
+void extrapolate(LaunchProfile& profile, const std::vector<uint64_t>& work, uint64_t seats) {
+  const KernelTime& timed = profile.timed;
+  profile.clocks = static_cast<double>(timed.clocks);
+  if (profile.groups == timed.groups) return;
+  profile.clocks *= schedule(work, seats) / schedule(timed.group_instructions, seats);
+  const double rate =
+      static_cast<double>(timed.instructions_before_drain) / static_cast<double>(timed.drain_begin);
+  profile.sampling_error = std::abs(timed.rate_second_half - timed.rate_first_half) / (2 * rate);
+}
+
+}  // namespace
+
+std::vector<uint64_t> sample_groups(uint64_t groups, uint64_t card_capacity) {
+  std::vector<uint64_t> sample;
+  const auto add = [&](uint64_t begin, uint64_t end) {
+    for (uint64_t group = begin; group < std::min(end, groups); ++group) sample.push_back(group);
+  };
+  if (groups <= kWholeFills * card_capacity) {
+    add(0, groups);
+  } else {
+    add(0, card_capacity);
+    add(groups / 2, groups / 2 + card_capacity);
+  }
+  return sample;
+}
+
+LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
+                           const KernelResources& resources, const Occupancy& occupancy) {
+  LaunchProfile profile;
+  profile.kernel = launch.kernel_name;
+  std::copy_n(launch.grid, 3, profile.grid);
+  std::copy_n(launch.block, 3, profile.block);
+  profile.resources = resources;
+  profile.occupancy = occupancy;
+  profile.card = card;
+  profile.groups = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  const uint64_t seats = uint64_t{card.compute_units} * occupancy.groups_per_cu;
+  const std::vector<uint64_t> sample = sample_groups(profile.groups, seats);
+  profile.timed = time_groups(card, launch, occupancy.groups_per_cu, sample, timeline_entries());
+  profile.lds_conflicts = name_conflicts(*launch.program, profile.timed.lds_conflicts);
+
+  const std::vector<uint64_t> rest = complement(sample, profile.groups);
+  std::vector<uint64_t> rest_work(rest.size());
+  dispatch(launch, rest, rest_work);
+  std::vector<uint64_t> work(profile.groups);
+  for (size_t i = 0; i < sample.size(); ++i) work[sample[i]] = profile.timed.group_instructions[i];
+  for (size_t i = 0; i < rest.size(); ++i) work[rest[i]] = rest_work[i];
+  profile.instructions = std::accumulate(work.begin(), work.end(), uint64_t{0});
+  extrapolate(profile, work, seats);
+  return profile;
+}
+
+}  // namespace fasim

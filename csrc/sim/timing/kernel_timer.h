@@ -1,0 +1,34 @@
+// Times workgroups of one launch on a whole card: dispatch to CUs, which share L2 and HBM.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/launch.h"
+#include "timing/card_timing.h"
+#include "timing/compute_unit.h"
+#include "timing/memory_system.h"
+
+namespace fasim {
+
+struct KernelTime {
+  uint64_t clocks = 0;        // of the timed groups, from the first wave to the last
+  uint64_t drain_begin = 0;   // clock at which the last group started
+  uint64_t instructions = 0;  // wave instructions of the timed groups
+  uint64_t instructions_before_drain = 0;
+  double rate_first_half = 0, rate_second_half = 0;  // instructions a clock before drain_begin
+  uint64_t groups = 0;
+  std::vector<uint64_t> group_instructions;  // wave instructions of each group, in their order
+  CuCounters cus;                            // of all CUs
+  MemoryCounters memory;
+  std::vector<uint64_t> lds_conflicts;  // clocks, by instruction of the program
+  std::vector<TimelineEntry> timeline;  // of CU 0
+};
+
+// Runs the groups (linear indices, in dispatch order) to their end, with all their effects.
+// At most `groups_per_cu` at a time on a CU. The timeline has `timeline_entries` at most. Throws
+// SimFault.
+KernelTime time_groups(const CardTiming& card, const Launch& launch, uint32_t groups_per_cu,
+                       const std::vector<uint64_t>& groups, size_t timeline_entries = 0);
+
+}  // namespace fasim
