@@ -3,6 +3,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <string>
+
 #include "core/lds_budget.h"
 #include "ops/dispatch.h"
 #include "runtime/hip_api.h"
@@ -37,6 +40,12 @@ py::dict probe_hip_library(const std::string& path) {
   return py::dict("library"_a = api.library(), "symbols"_a = HipApi::required_symbols());
 }
 
+std::optional<std::string> last_profile() {
+  std::string profile = HipApi::get(Backend::kSimulator).last_profile();
+  if (profile.empty()) return std::nullopt;
+  return profile;
+}
+
 py::list describe_fwd_kernels() {
   py::list rows;
   for (const FwdKernel& kernel : fwd_kernels()) {
@@ -57,6 +66,11 @@ PYBIND11_MODULE(_C, m) {
   m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the forward's dispatch table.");
   m.def("simulated_instructions",
         [] { return HipApi::get(Backend::kSimulator).simulated_wave_instructions(); });
+  m.def(
+      "set_timed", [](bool timed) { HipApi::get(Backend::kSimulator).set_timed(timed); }, "timed"_a,
+      "Whether the simulator times the launches that follow; slower, with the same results.");
+  m.def("last_profile", &last_profile,
+        "The simulator's profile of the last timed launch as JSON; None if there is none.");
   m.attr("kernels_path") = kernels_path();
   m.attr("built_for_rocm_torch") =
 #ifdef FLASHATTN_ROCM_TORCH_HIP

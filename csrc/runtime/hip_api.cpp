@@ -57,6 +57,8 @@ HipApi::HipApi(const HipLibrary& library) : library_(library.path) {
   optional(sim_last_fault_, "flashattnSimLastFault");
   optional(sim_wave_instructions_, "flashattnSimWaveInstructions");
   optional(sim_register_read_only_, "flashattnSimHostRegisterReadOnly");
+  optional(sim_set_timed_, "flashattnSimSetTimed");
+  optional(sim_last_profile_, "flashattnSimLastProfile");
 }
 
 const HipApi& HipApi::get(Backend backend) {
@@ -132,6 +134,21 @@ uint64_t HipApi::simulated_wave_instructions() const {
     throw std::runtime_error(library_ + " is not the simulator: it counts no instructions");
   }
   return sim_wave_instructions_();
+}
+
+void HipApi::set_timed(bool timed) const {
+  if (sim_set_timed_ == nullptr) {
+    throw std::runtime_error(library_ + " is not a simulator that times launches");
+  }
+  sim_set_timed_(timed ? 1 : 0);
+}
+
+std::string HipApi::last_profile() const {
+  if (sim_last_profile_ == nullptr) {
+    throw std::runtime_error(library_ + " is not a simulator that times launches");
+  }
+  const char* profile = sim_last_profile_();
+  return profile == nullptr ? std::string() : std::string(profile);
 }
 
 }  // namespace flashattn

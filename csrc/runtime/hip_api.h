@@ -88,6 +88,12 @@ class HipApi {
   // Wave instructions executed since the simulator was loaded; throws on a card.
   uint64_t simulated_wave_instructions() const;
 
+  // Whether the simulator times the launches that follow (slower, same results); throws on a card.
+  void set_timed(bool timed) const;
+
+  // The simulator's profile of the last timed launch as JSON; empty: none yet. Throws on a card.
+  std::string last_profile() const;
+
 #define FLASHATTN_MEMBER(member, symbol, result, parameters) result(*member) parameters = nullptr;
   FLASHATTN_HIP_FUNCTIONS(FLASHATTN_MEMBER)
 #undef FLASHATTN_MEMBER
@@ -99,6 +105,8 @@ class HipApi {
   const char* (*sim_last_fault_)() = nullptr;
   uint64_t (*sim_wave_instructions_)() = nullptr;
   HipStatus (*sim_register_read_only_)(void*, size_t) = nullptr;
+  void (*sim_set_timed_)(int) = nullptr;
+  const char* (*sim_last_profile_)() = nullptr;
 };
 
 }  // namespace flashattn

@@ -1,0 +1,1 @@
+"""Profiles of launches on the simulated card: reading them, reports, plots, and the ``profile`` command."""

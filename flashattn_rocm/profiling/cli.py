@@ -1,0 +1,139 @@
+"""``flashattn-rocm profile``: runs a launch on the simulated card and reports where its time goes."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from flashattn_rocm.profiling.plots import figure_class, write_plots
+from flashattn_rocm.profiling.profile import last_profile, timed_launches
+from flashattn_rocm.profiling.report import Report, print_report, write_csv, write_json
+from flashattn_rocm.profiling.source_lines import read_source_lines
+from flashattn_rocm.profiling.work import ForwardShape
+
+HEAD_DIMS = (32, 64, 128)
+
+_TIMELINE = "FLASHATTN_SIM_TIMELINE"
+_TIMELINE_ISSUES = "40000"  # on one CU: some six blocks of keys of the D128 forward
+_NO_TERMINAL_WIDTH = 140
+
+
+def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds ``profile`` with its own subcommands; each sets ``run``, a function of the options."""
+    profile = commands.add_parser(
+        "profile", help="where the simulated time of a launch goes", description=__doc__
+    )
+    kinds = profile.add_subparsers(dest="what", required=True)
+
+    fwd = kinds.add_parser(
+        "fwd", help="the forward of attention", description="Profiles the forward, simulated."
+    )
+    fwd.add_argument("--head-dim", type=int, choices=HEAD_DIMS, default=128)
+    fwd.add_argument("--seqlen-q", type=_positive, default=4096)
+    fwd.add_argument("--seqlen-k", type=_positive, help="default: as --seqlen-q")
+    fwd.add_argument("--batch", type=_positive, default=1)
+    fwd.add_argument("--heads", type=_positive, default=8)
+    fwd.add_argument("--heads-kv", type=_positive, help="divides --heads; default: as --heads")
+    fwd.add_argument("--causal", action="store_true")
+    _add_outputs(fwd)
+    fwd.set_defaults(run=_run_fwd)
+
+    code_object = kinds.add_parser(
+        "code-object",
+        help="a kernel of any code object, with a launch description",
+        description="Profiles a kernel of any code object, simulated.",
+    )
+    code_object.add_argument("launch", type=Path, metavar="LAUNCH.toml", help="see docs/examples/saxpy.toml")
+    _add_outputs(code_object)
+    code_object.set_defaults(run=_run_code_object)
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer above 0")
+    return value
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the profile and the report")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write the report, a figure a line")
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="also draw roofline, cycle causes and waves over time (PNG)"
+    )
+
+
+def _run_fwd(options: argparse.Namespace) -> int:
+    from flashattn_rocm.interface import flash_attn_func
+
+    shape = ForwardShape(
+        head_dim=options.head_dim,
+        seqlen_q=options.seqlen_q,
+        seqlen_k=options.seqlen_k or options.seqlen_q,
+        batch=options.batch,
+        heads=options.heads,
+        heads_kv=options.heads_kv or options.heads,
+        causal=options.causal,
+    )
+    generator = torch.Generator().manual_seed(0)
+
+    def tensor(seqlen: int, heads: int) -> torch.Tensor:
+        return torch.randn(shape.batch, seqlen, heads, shape.head_dim, generator=generator).half()
+
+    q = tensor(shape.seqlen_q, shape.heads)
+    k, v = (tensor(shape.seqlen_k, shape.heads_kv) for _ in range(2))
+    with _recorded_for(options), timed_launches():
+        flash_attn_func(q, k, v, causal=shape.causal)
+    _finish(Report(last_profile(), shape.work()), options)
+    return 0
+
+
+def _run_code_object(options: argparse.Namespace) -> int:
+    from flashattn_rocm.profiling.launch_file import profile_launch, read_launch_file
+
+    launch = read_launch_file(options.launch)
+    with _recorded_for(options):
+        profile = profile_launch(launch, options.launch.parent)
+    lines = read_source_lines(options.launch.parent / launch.code_object)
+    _finish(Report(profile, launch.work(), lines), options)
+    return 0
+
+
+@contextmanager
+def _recorded_for(options: argparse.Namespace) -> Iterator[None]:
+    """Launches inside the block record the timeline if a plot will show it; matplotlib must be there."""
+    if options.plots is not None:
+        figure_class()
+    if options.plots is None or _TIMELINE in os.environ:
+        yield
+        return
+    os.environ[_TIMELINE] = _TIMELINE_ISSUES
+    try:
+        yield
+    finally:
+        del os.environ[_TIMELINE]
+
+
+def _finish(report: Report, options: argparse.Namespace) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_NO_TERMINAL_WIDTH)
+    print_report(report, console)
+    written: list[Path] = []
+    if options.json is not None:
+        write_json(report, options.json)
+        written.append(options.json)
+    if options.csv is not None:
+        write_csv(report, options.csv)
+        written.append(options.csv)
+    if options.plots is not None:
+        written += write_plots(report, options.plots)
+    for path in written:
+        console.print(f"wrote {path}", soft_wrap=True, highlight=False)

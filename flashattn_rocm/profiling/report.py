@@ -1,0 +1,333 @@
+"""A profile as tables, CSV and JSON, all made from the same rows. Every time and rate is simulated."""
+
+import csv
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flashattn_rocm.profiling.profile import CAUSE_NAMES, MAX_WAVES_PER_SIMD, Issue, Profile, ProfileError
+from flashattn_rocm.profiling.source_lines import SourceLines
+from flashattn_rocm.profiling.work import Work
+
+# Causes are counted by visits of a SIMD, so that sum and total differ by a few clocks at a kernel's end.
+_CAUSES_TOLERANCE = 0.01
+
+_CONFLICTS_SHOWN = 10
+
+_COUNTER_UNITS = {"FetchSize": "KiB", "WriteSize": "KiB"}
+
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure.
+
+    Attributes:
+        name: of the figure.
+        value: the figure.
+        unit: of the value; "" for a count or a text.
+        note: a share, a limit, or how the figure came about.
+    """
+
+    name: str
+    value: Value
+    unit: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of a report."""
+
+    key: str
+    title: str
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A launch on the roofline of its card.
+
+    Attributes:
+        intensity: useful flop for each byte that crossed HBM.
+        reached: simulated useful TFLOPS.
+        peak: TFLOPS of the vector ALUs.
+        bandwidth: nominal, 1e12 bytes a second.
+    """
+
+    intensity: float
+    reached: float
+    peak: float
+    bandwidth: float
+
+    @property
+    def attainable(self) -> float:
+        """TFLOPS that the roofline allows at this intensity."""
+        return min(self.peak, self.intensity * self.bandwidth)
+
+
+class Report:
+    """What a profile says of one launch.
+
+    Attributes:
+        profile: the simulator's figures.
+        work: what the algorithm needs; None: no TFLOPS, no roofline, no floor.
+        sections: the tables.
+    """
+
+    def __init__(
+        self, profile: Profile, work: Work | None = None, source_lines: SourceLines | None = None
+    ) -> None:
+        """Checks the profile.
+
+        Args:
+            profile: the simulator's figures.
+            work: what the algorithm needs.
+            source_lines: of the code object, to name instructions by.
+
+        Raises:
+            ProfileError: the cycles by cause do not add up to the total within 1 %.
+        """
+        self.profile = profile
+        self.work = work
+        self._source_lines = source_lines
+        _check_causes(profile)
+        self.sections = tuple(self._make_sections())
+
+    def section(self, key: str) -> Section:
+        """The section with this key.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(key)
+
+    def roofline(self) -> Roofline | None:
+        """The place on the roofline; None where the useful operations are not known."""
+        if self.work is None:
+            return None
+        p = self.profile
+        hbm = (p.bytes.hbm_read + p.bytes.hbm_write) * p.scale
+        return Roofline(
+            intensity=self.work.useful_flop / max(hbm, 1.0),
+            reached=self.work.useful_flop / (p.milliseconds * 1e-3) / 1e12,
+            peak=p.card.peak_tflops(self.work.flop_per_lane_clock),
+            bandwidth=p.card.hbm_gbps / 1e3,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the simulator's figures as they are, and the report's sections by key and row."""
+        profile = dataclasses.asdict(self.profile)
+        timeline = profile.pop("timeline")
+        return {
+            "simulated": True,
+            "profile": profile,
+            "report": {
+                section.key: {
+                    row.name: {"value": row.value, "unit": row.unit, "note": row.note} for row in section.rows
+                }
+                for section in self.sections
+            },
+            "timeline": {
+                "columns": [column.name for column in dataclasses.fields(Issue)],
+                "rows": [list(issue.values()) for issue in timeline],
+            },
+        }
+
+    def _make_sections(self) -> Iterator[Section]:
+        roofline = self.roofline()
+        yield Section("time", f"Simulated time of {self.profile.kernel}", tuple(self._time(roofline)))
+        yield Section("sampling", "Sampling", tuple(_sampling(self.profile)))
+        yield Section("causes", "Simulated SIMD clocks by cause", tuple(_causes(self.profile)))
+        yield Section(
+            "instructions", "Wave instructions by class, timed workgroups", tuple(_instructions(self.profile))
+        )
+        yield Section(
+            "counters", "Counters under rocprof's names, timed workgroups", tuple(_counters(self.profile))
+        )
+        if self.profile.lds_conflicts:
+            yield Section(
+                "lds_conflicts",
+                "LDS bank conflicts, timed workgroups",
+                tuple(_lds_conflicts(self.profile, self._source_lines)),
+            )
+        yield Section("occupancy", "Occupancy", tuple(_occupancy(self.profile)))
+        yield Section(
+            "bytes", "Simulated bytes by level, whole launch", tuple(_bytes(self.profile, self.work))
+        )
+        if roofline is not None:
+            yield Section("roofline", "Place on the roofline", tuple(_roofline(roofline)))
+
+    def _time(self, roofline: Roofline | None) -> Iterator[Row]:
+        p = self.profile
+        yield Row(
+            "card", f"{p.card.name}, simulated", note=f"{p.card.compute_units} CUs, {p.card.clock_mhz:g} MHz"
+        )
+        yield Row("grid x block", f"{_extent(p.grid)} x {_extent(p.block)}", note=f"{p.groups} workgroups")
+        yield Row("simulated time", p.milliseconds, "ms")
+        yield Row("simulated clocks", p.clocks, "clocks")
+        if self.work is None or roofline is None:
+            return
+        yield Row("useful work", self.work.useful_flop / 1e9, "GFLOP")
+        share = (
+            f"{roofline.reached / roofline.peak:.1%} of {roofline.peak:.1f} TFLOPS ({self.work.peak_name})"
+        )
+        yield Row("simulated useful rate", roofline.reached, "TFLOPS", share)
+        yield Row("simulated share of peak", 100 * roofline.reached / roofline.peak, "%")
+
+
+def _check_causes(profile: Profile) -> None:
+    total, added = profile.simd_clocks, sum(profile.causes.values())
+    if abs(added - total) > _CAUSES_TOLERANCE * total:
+        raise ProfileError(
+            f"cycles by cause of {profile.kernel} add up to {added}, but its SIMDs had {total} clocks: they "
+            f"differ by {abs(added - total) / max(total, 1):.1%}, allowed is {_CAUSES_TOLERANCE:.0%}"
+        )
+
+
+def _sampling(p: Profile) -> Iterator[Row]:
+    note = "every workgroup was timed" if p.groups_timed == p.groups else "chosen; the rest only ran"
+    yield Row("workgroups timed", p.groups_timed, note=f"of {p.groups}: {note}")
+    yield Row("wave instructions timed", p.wave_instructions_timed, note=f"of {p.wave_instructions}")
+    yield Row("stated sampling error of time", 100 * p.sampling_error, "%")
+    note = "workgroups by what the card holds at a time"
+    if p.groups_timed != p.groups:
+        note += "; the time of the rest follows from a schedule of all workgroups by their instructions"
+    yield Row("rounds", p.rounds, note=note)
+
+
+def _causes(p: Profile) -> Iterator[Row]:
+    added = sum(p.causes.values())
+    names = [*CAUSE_NAMES, *(key for key in p.causes if key not in CAUSE_NAMES)]
+    for key in names:
+        if key in p.causes:
+            clocks = p.causes[key]
+            yield Row(CAUSE_NAMES.get(key, key.replace("_", " ")), clocks, "clocks", _share(clocks, added))
+    yield Row("sum of causes", added, "clocks", _share(added, p.simd_clocks) + " of the total")
+    total = f"{p.clocks_timed} clocks x {p.card.compute_units} CUs x 4 SIMDs"
+    yield Row("total", p.simd_clocks, "clocks", total)
+
+
+def _instructions(p: Profile) -> Iterator[Row]:
+    added = sum(p.instructions.values())
+    for name, count in sorted(p.instructions.items(), key=lambda item: -item[1]):
+        yield Row(name, count, note=_share(count, added))
+    yield Row("all", added)
+
+
+def _counters(p: Profile) -> Iterator[Row]:
+    for name, value in p.counters.items():
+        yield Row(name, value, _COUNTER_UNITS.get(name, "%"))
+    yield Row("LDS conflict clocks", p.lds_conflict_clocks, "clocks", "of all CUs")
+
+
+def _lds_conflicts(p: Profile, source_lines: SourceLines | None) -> Iterator[Row]:
+    """By source line where it is known, else by instruction; the worst first, the rest in one row."""
+    places: dict[str, tuple[int, str]] = {}
+    for conflict in p.lds_conflicts:
+        line = source_lines[conflict.text_offset] if source_lines is not None else None
+        place = line or f".text+{conflict.text_offset:#x}"
+        clocks, instruction = places.get(place, (0, conflict.instruction))
+        places[place] = (clocks + conflict.clocks, instruction)
+    worst = sorted(places.items(), key=lambda item: -item[1][0])
+    for place, (clocks, instruction) in worst[:_CONFLICTS_SHOWN]:
+        yield Row(place, clocks, "clocks", f"{_share(clocks, p.lds_conflict_clocks)}, {instruction}")
+    if len(worst) > _CONFLICTS_SHOWN:
+        rest = sum(clocks for _, (clocks, _) in worst[_CONFLICTS_SHOWN:])
+        yield Row("elsewhere", rest, "clocks", _share(rest, p.lds_conflict_clocks))
+
+
+def _occupancy(p: Profile) -> Iterator[Row]:
+    o = p.occupancy
+    yield Row("workgroups per CU", o.groups_per_cu, note=f"limited by {p.limited_by}")
+    yield Row("resident waves per SIMD", p.resident_waves_per_simd, note=f"of {MAX_WAVES_PER_SIMD}")
+    yield Row("waves per SIMD by registers", o.waves_per_simd, note=f"of {MAX_WAVES_PER_SIMD}")
+    yield Row("limited by", p.limited_by)
+    yield Row("VGPRs", p.vgprs, note="of 256")
+    yield Row("SGPRs", p.sgprs)
+    yield Row("LDS per workgroup", p.lds_bytes, "bytes", "of 65536")
+
+
+def _bytes(p: Profile, work: Work | None) -> Iterator[Row]:
+    sampled = p.groups_timed != p.groups
+    scaled = f"timed workgroups x {p.scale:.3g}, by instructions" if sampled else "all workgroups timed"
+    levels = {
+        "L1": (p.bytes.l1, None),
+        "L2": (p.bytes.l2, None),
+        "HBM read": (p.bytes.hbm_read, work.read_bytes if work else None),
+        "HBM write": (p.bytes.hbm_write, work.write_bytes if work else None),
+    }
+    for name, (timed, floor) in levels.items():
+        value = timed * p.scale
+        against = f"{value / floor:.2f} x the floor; " if floor else ""
+        yield Row(name, value, "bytes", against + scaled)
+    if work is not None and work.read_bytes is not None and work.write_bytes is not None:
+        yield Row("floor: read once", work.read_bytes, "bytes", "Q, K, V")
+        yield Row("floor: written once", work.write_bytes, "bytes", "O, LSE")
+
+
+def _roofline(r: Roofline) -> Iterator[Row]:
+    bound = "HBM bandwidth" if r.attainable < r.peak else "the vector ALUs"
+    yield Row("arithmetic intensity", r.intensity, "FLOP/byte", "useful operations by simulated HBM bytes")
+    yield Row("ridge", r.peak / r.bandwidth, "FLOP/byte")
+    yield Row("attainable", r.attainable, "TFLOPS", f"bound by {bound}")
+    yield Row("reached (simulated)", r.reached, "TFLOPS", f"{r.reached / r.attainable:.1%} of attainable")
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Prints every section as a table."""
+    for section in report.sections:
+        table = Table(
+            title=section.title, title_justify="left", show_header=False, min_width=len(section.title)
+        )
+        table.add_column("name")
+        table.add_column("value", justify="right")
+        table.add_column("unit")
+        table.add_column("note", overflow="fold")
+        for row in section.rows:
+            table.add_row(row.name, _text(row.value), row.unit, row.note)
+        console.print(table)
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Writes Report.to_dict()."""
+    path.write_text(json.dumps(report.to_dict()) + "\n")
+
+
+def write_csv(report: Report, path: Path) -> None:
+    """Writes one line a row: kernel, section, name, value, unit, note."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["kernel", "section", "name", "value", "unit", "note"])
+        for section in report.sections:
+            for row in section.rows:
+                writer.writerow([report.profile.kernel, section.key, row.name, row.value, row.unit, row.note])
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}" if whole else ""
+
+
+def _extent(extent: tuple[int, int, int]) -> str:
+    return "(" + ", ".join(map(str, extent)) + ")"
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"

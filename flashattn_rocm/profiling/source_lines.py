@@ -1,0 +1,70 @@
+"""From an offset in a code object's .text to the source line, where it was compiled with line info (-g)."""
+
+from bisect import bisect_right
+from pathlib import Path, PurePosixPath
+
+
+class SourceLines:
+    """The line table of one code object."""
+
+    def __init__(self, starts: list[int], lines: list[str | None]) -> None:
+        """Keeps a table: `starts` are ascending offsets in .text; the line None ends a sequence."""
+        self._starts = starts
+        self._lines = lines
+
+    def __getitem__(self, text_offset: int) -> str | None:
+        """E.g. "saxpy.hip:10"; None where the table says nothing."""
+        index = bisect_right(self._starts, text_offset) - 1
+        return self._lines[index] if index >= 0 else None
+
+
+def read_source_lines(code_object: Path) -> SourceLines | None:
+    """Reads the line table.
+
+    Args:
+        code_object: an ELF file; an offload bundle has no table of its own.
+
+    Returns:
+        None where there is none.
+
+    Raises:
+        ImportError: pyelftools is not installed; says how to install it.
+    """
+    try:
+        from elftools.common.exceptions import DWARFError, ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise ImportError(
+            "source lines need pyelftools, which is not installed: pip install 'flashattn-rocm[profile]'"
+        ) from error
+    entries: list[tuple[int, bool, str | None]] = []
+    try:
+        with code_object.open("rb") as file:
+            elf = ELFFile(file)
+            text = elf.get_section_by_name(".text")
+            if text is None or not elf.has_dwarf_info():
+                return None
+            dwarf = elf.get_dwarf_info()
+            for unit in dwarf.iter_CUs():
+                program = dwarf.line_program_for_CU(unit)
+                if program is None:
+                    continue
+                names = [_name(entry.name) for entry in program["file_entry"]]
+                # Files count from 1 before DWARF 5.
+                first = 0 if program["version"] >= 5 else 1
+                for state in (entry.state for entry in program.get_entries()):
+                    if state is None:
+                        continue
+                    line = None if state.end_sequence else f"{names[state.file - first]}:{state.line}"
+                    # A sequence that ends where another begins must not hide it: ends sort first.
+                    entries.append((state.address - text["sh_addr"], line is not None, line))
+    except (DWARFError, ELFError):
+        return None
+    entries.sort(key=lambda entry: entry[:2])
+    return (
+        SourceLines([start for start, _, _ in entries], [line for _, _, line in entries]) if entries else None
+    )
+
+
+def _name(raw: bytes) -> str:
+    return PurePosixPath(raw.decode(errors="replace")).name
