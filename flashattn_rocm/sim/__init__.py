@@ -1,0 +1,1 @@
+"""The simulated card as an instrument: its validation against published figures."""
