@@ -398,9 +398,6 @@ void ComputeUnit::issue_special(Slot& slot, uint64_t t, const Inst& inst,
     case Special::sleep:
       slot.ready = t + 64 * static_cast<uint64_t>(inst.immediate);
       break;
-    case Special::priority:
-      slot.priority = static_cast<uint32_t>(inst.immediate);
-      break;
     case Special::none:
       break;
   }

@@ -78,7 +78,6 @@ class ComputeUnit {
     Cause waiting = Cause::control;
     uint64_t scalar_ready = 0;  // SGPRs written by the VALU are there
     uint64_t age;
-    uint32_t priority = 0;
     uint64_t barrier_since = 0;
     std::deque<uint64_t> vmem;     // completion, in order
     std::deque<Outstanding> lgkm;  // LDS in order, scalar loads in any

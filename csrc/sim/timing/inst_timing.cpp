@@ -39,7 +39,6 @@ InstTiming::Special special_of(std::string_view name) {
   if (name == "s_endpgm") return Special::end;
   if (name == "s_nop") return Special::nop;
   if (name == "s_sleep") return Special::sleep;
-  if (name == "s_setprio") return Special::priority;
   return Special::none;
 }
 

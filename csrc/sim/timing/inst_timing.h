@@ -16,7 +16,7 @@ enum class Issue : uint8_t { valu, scalar, vmem, lds, branch, internal };
 inline constexpr size_t kIssueClasses = 6;
 
 struct InstTiming {
-  enum class Special : uint8_t { none, waitcnt, barrier, end, nop, sleep, priority };
+  enum class Special : uint8_t { none, waitcnt, barrier, end, nop, sleep };
 
   Issue issue = Issue::internal;
   Special special = Special::none;
