@@ -36,8 +36,8 @@ from flashattn_rocm.profiling.profile import (
     Profile,
     parse_profile,
 )
-from flashattn_rocm.profiling.simulator import Simulator
 from flashattn_rocm.profiling.work import Work
+from flashattn_rocm.sim import hip
 
 try:
     from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
@@ -213,24 +213,25 @@ def profile_launch(launch: LaunchFile, folder: Path) -> Profile:
     code_object = folder / launch.code_object
     if not code_object.is_file():
         raise LaunchFileError(f"code_object {code_object} is no file")
-    simulator = Simulator()
+    simulator = hip.simulator()
     with ExitStack() as stack:
-        module = stack.enter_context(simulator.module(code_object))
+        module = stack.enter_context(hip.Module(simulator, code_object))
         arguments = bytearray()
         for argument in launch.arguments:
             if isinstance(argument, Buffer):
-                address = stack.enter_context(simulator.buffer(_content(argument, folder)))
-                packed = struct.pack("<Q", address)
+                content = _content(argument, folder)
+                memory = stack.enter_context(hip.Buffer(simulator, len(content)))
+                memory.write(content)
+                packed = struct.pack("<Q", memory.address)
             else:
                 packed = argument.packed()
             arguments += bytes(-len(arguments) % len(packed)) + packed
         text = simulator.launch_timed(
-            module,
-            launch.kernel,
-            _three(launch.grid),
-            _three(launch.block),
-            launch.dynamic_lds,
+            module.function(launch.kernel),
             bytes(arguments),
+            grid=_three(launch.grid),
+            block=_three(launch.block),
+            dynamic_lds=launch.dynamic_lds,
         )
     return parse_profile(text)
 

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashattn_rocm.sim.card import TimedCard
+from flashattn_rocm.sim.card import GROUP_THREADS, TimedCard
 from flashattn_rocm.sim.published import Figure
 
 REPOSITORY = Path(__file__).parents[2]
@@ -14,7 +14,7 @@ SOURCE = REPOSITORY / "csrc" / "sim" / "validation" / "microbenchmarks.hip"
 
 BUFFER_BYTES = 64 << 20  # the largest footprint: a KV cache of 32 heads x 128 x 4096 floats
 
-_GROUP_THREADS, _GROUP_WAVES = 256, 4
+_GROUP_WAVES = GROUP_THREADS // 64
 _STREAM_GROUPS = 8  # of a CU: enough loads in flight, and the footprint stays small
 # Times that the card is filled. From 5 on, the simulator times two fills and extrapolates.
 _FEW_FILLS, _MORE_FILLS = 5, 7
@@ -85,7 +85,7 @@ class Bench:
         if figure.unit == "clk/instruction":
             waves_of_cu = part.groups * _GROUP_WAVES / part.compute_units
             return part.clocks / (waves_of_cu * part.iterations * figure.work)
-        work = part.groups * _GROUP_THREADS * part.iterations * figure.work
+        work = part.groups * GROUP_THREADS * part.iterations * figure.work
         rate = work / (part.clocks / (part.clock_mhz * 1e6))
         if figure.board:
             rate *= figure.board.compute_units * figure.board.clock_mhz

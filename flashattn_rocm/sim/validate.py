@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flashattn_rocm.sim.card import TimedCard, simulator_library
+from flashattn_rocm.sim.card import TimedCard
+from flashattn_rocm.sim.hip import simulator_library
 from flashattn_rocm.sim.microbenchmarks import BUFFER_BYTES, REPOSITORY, Bench, compile_microbenchmarks
 from flashattn_rocm.sim.published import AIM, Figure, load_figures
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-_LIBRARY = Path(__file__).parents[3] / "flashattn_rocm" / "lib" / "sim" / "libamdhip64.so"
-SIM = Path(os.environ.get("FLASHATTN_SIM_LIBRARY", _LIBRARY)).parent  # as in tests/kit/hip.py
+from flashattn_rocm.sim.hip import simulator_library
+
+SIM = simulator_library().parent
 PROGRAMS = Path(__file__).parent / "programs"
 
 

@@ -15,19 +15,18 @@ FLOATS = 60 * 4 * 4096
 def copy(*, timed: bool) -> NDArray[np.uint8]:
     """What `copy_dwordx4` leaves in its output: 240 workgroups, one iteration."""
     hip = simulator()
-    hip._library.flashattnSimSetTimed(int(timed))
-    module = Module(hip, compile_microbenchmarks())
     source = np.random.default_rng(7).standard_normal(FLOATS).astype(np.float32)
-    try:
-        with Buffer(hip, source.nbytes) as given, Buffer(hip, source.nbytes) as taken:
-            given.write(source)
-            taken.write(np.zeros_like(source))
-            arguments = struct.pack("<QQI", given.address, taken.address, 1)
-            hip.launch(module.function("copy_dwordx4"), arguments, grid=(240, 1, 1), block=(256, 1, 1))
-            result = taken.read()
-    finally:
-        module.unload()
-        hip._library.flashattnSimSetTimed(0)
+    launch = hip.launch_timed if timed else hip.launch
+    with (
+        Module(hip, compile_microbenchmarks()) as module,
+        Buffer(hip, source.nbytes) as given,
+        Buffer(hip, source.nbytes) as taken,
+    ):
+        given.write(source)
+        taken.write(np.zeros_like(source))
+        arguments = struct.pack("<QQI", given.address, taken.address, 1)
+        launch(module.function("copy_dwordx4"), arguments, grid=(240, 1, 1), block=(256, 1, 1))
+        result = taken.read()
     assert np.array_equal(result, source.view(np.uint8))
     return result
 
