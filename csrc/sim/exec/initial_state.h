@@ -23,6 +23,9 @@ class WorkgroupMemory {
 
   std::vector<Wave> waves;
 
+  uint64_t scratch_begin() const { return reinterpret_cast<uint64_t>(scratch_.get()); }
+  uint64_t scratch_bytes() const { return waves.size() * scratch_bytes_per_wave_; }
+
  private:
   void init_scalars(const Launch& launch, const uint32_t workgroup[3], Wave& wave);
   void init_vectors(const Launch& launch, Wave& wave);

@@ -52,11 +52,12 @@ CuCounters& CuCounters::operator+=(const CuCounters& other) {
 }
 
 ComputeUnit::ComputeUnit(const CardTiming& card, const std::vector<InstTiming>& timing,
-                         const Inst* first_inst, MemorySystem& memory)
+                         const Inst* first_inst, MemorySystem& memory, DeviceAddresses& addresses)
     : card_(card),
       timing_(timing),
       first_inst_(first_inst),
       memory_(memory),
+      addresses_(addresses),
       lds_memos_(timing.size()),
       l1_(card.l1_bytes, card.l1_ways, card.line_bytes),
       scalar_cache_(card.scalar_cache_bytes, 4, card.line_bytes),
@@ -280,7 +281,7 @@ void ComputeUnit::issue_lds(Slot& slot, int simd, uint64_t t, const Inst& inst,
 }
 
 void ComputeUnit::issue_vmem(Slot& slot, uint64_t t, const Inst& inst, const InstTiming& timing) {
-  const LaneLines lines = lane_lines(*slot.wave, inst, timing, card_.line_bytes);
+  const LaneLines lines = lane_lines(*slot.wave, inst, timing, card_.line_bytes, addresses_);
   const uint64_t begin = std::max(t, address_free_);
   counters_.vmem_stalled_clocks += begin - t;
   address_free_ = begin + lines.address_clocks;
@@ -310,7 +311,7 @@ void ComputeUnit::issue_vmem(Slot& slot, uint64_t t, const Inst& inst, const Ins
 
 void ComputeUnit::issue_smem(Slot& slot, uint64_t t, const Inst& inst, const InstTiming& timing) {
   uint64_t done = t + card_.smem_hit;
-  const ScalarLines lines = scalar_lines(*slot.wave, inst, timing, card_.line_bytes);
+  const ScalarLines lines = scalar_lines(*slot.wave, inst, timing, card_.line_bytes, addresses_);
   for (uint64_t line = lines.first; line < lines.end; ++line) {
     if (scalar_cache_.access(line, /*write=*/false).hit) continue;
     done = std::max(done, ceil_clock(memory_.read_line(line, static_cast<double>(t))));

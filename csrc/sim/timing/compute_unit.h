@@ -15,6 +15,7 @@
 #include "timing/cache.h"
 #include "timing/card_timing.h"
 #include "timing/cycle_causes.h"
+#include "timing/device_addresses.h"
 #include "timing/inst_timing.h"
 #include "timing/lane_lines.h"
 #include "timing/memory_system.h"
@@ -48,7 +49,7 @@ struct ResidentGroup {
 class ComputeUnit {
  public:
   ComputeUnit(const CardTiming& card, const std::vector<InstTiming>& timing, const Inst* first_inst,
-              MemorySystem& memory);
+              MemorySystem& memory, DeviceAddresses& addresses);
 
   // The group's waves may issue from `now` on.
   void start(ResidentGroup* group, uint64_t now);
@@ -114,6 +115,7 @@ class ComputeUnit {
   const std::vector<InstTiming>& timing_;
   const Inst* first_inst_;
   MemorySystem& memory_;
+  DeviceAddresses& addresses_;
   std::array<Simd, kSimds> simds_;
   std::array<uint64_t, 2> lds_port_free_{};
   uint64_t lds_array_free_ = 0;

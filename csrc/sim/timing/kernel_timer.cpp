@@ -46,10 +46,11 @@ class Card {
         groups_(groups),
         timing_(time_instructions(*launch.program, card)),
         memory_(card),
+        addresses_(*launch.memory),
         timeline_(timeline_entries),
         group_instructions_(groups.size()) {
     for (uint32_t i = 0; i < card.compute_units; ++i) {
-      cus_.emplace_back(card_, timing_, launch.program->insts.data(), memory_);
+      cus_.emplace_back(card_, timing_, launch.program->insts.data(), memory_, addresses_);
     }
     if (timeline_entries > 0) cus_.front().record(&timeline_);
     for (uint32_t seat = 0; seat < groups_per_cu; ++seat) {
@@ -103,7 +104,9 @@ class Card {
   Seat* take_seat() {
     if (free_.empty()) {
       seats_.push_back(std::make_unique<Seat>(launch_));
-      return seats_.back().get();
+      Seat* const seat = seats_.back().get();
+      addresses_.place(seat->memory.scratch_begin(), seat->memory.scratch_bytes());
+      return seat;
     }
     Seat* seat = free_.back();
     free_.pop_back();
@@ -165,6 +168,7 @@ class Card {
   const std::vector<uint64_t>& groups_;
   const std::vector<InstTiming> timing_;
   MemorySystem memory_;
+  DeviceAddresses addresses_;
   Timeline timeline_;
   std::vector<uint64_t> group_instructions_;
   std::vector<ComputeUnit> cus_;

@@ -86,16 +86,18 @@ LdsCost banked_cost(const uint32_t* address, uint64_t exec, const Inst& inst,
 
 }  // namespace
 
-LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uint32_t line_bytes) {
+LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uint32_t line_bytes,
+                     DeviceAddresses& addresses) {
   LaneLines lines;
   const uint64_t exec = wave.exec();
   std::array<uint64_t, kLanes> address;
   addresses_of(wave, inst, timing, address);
   for_each_lane(exec, [&](uint32_t lane) {
-    const uint64_t first = address[lane] / line_bytes;
-    const uint64_t last = (address[lane] + timing.bytes - 1) / line_bytes;
-    const auto in_first = static_cast<uint32_t>(
-        std::min<uint64_t>(timing.bytes, (first + 1) * line_bytes - address[lane]));
+    const uint64_t at = addresses(address[lane]);
+    const uint64_t first = at / line_bytes;
+    const uint64_t last = (at + timing.bytes - 1) / line_bytes;
+    const auto in_first =
+        static_cast<uint32_t>(std::min<uint64_t>(timing.bytes, (first + 1) * line_bytes - at));
     add_line(lines, first, in_first);
     if (last != first) add_line(lines, last, timing.bytes - in_first);
   });
@@ -104,12 +106,12 @@ LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uin
 }
 
 ScalarLines scalar_lines(const Wave& wave, const Inst& inst, const InstTiming& timing,
-                         uint32_t line_bytes) {
+                         uint32_t line_bytes, DeviceAddresses& addresses) {
   if (timing.bytes == 0 || inst.src[0].where != Where::sgpr) return {};
   uint64_t offset = static_cast<uint64_t>(static_cast<int64_t>(inst.memory.offset));
   if (inst.src[1].where == Where::sgpr) offset += wave.sgpr[inst.src[1].index];
   if (inst.src[1].where == Where::constant) offset += wave.constants[inst.src[1].index].lanes[0];
-  const uint64_t address = (wave.read64(inst.src[0].index) & 0xffffffffffff) + offset;
+  const uint64_t address = addresses((wave.read64(inst.src[0].index) & 0xffffffffffff) + offset);
   return {address / line_bytes, (address + timing.bytes - 1) / line_bytes + 1};
 }
 

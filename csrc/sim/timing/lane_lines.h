@@ -7,6 +7,7 @@
 
 #include "exec/wave.h"
 #include "timing/card_timing.h"
+#include "timing/device_addresses.h"
 #include "timing/inst_timing.h"
 #include "timing/lds_banks.h"
 
@@ -18,18 +19,19 @@ struct LaneLines {
 
   uint32_t count = 0;
   uint32_t address_clocks = 0;        // of the CU's address units
-  std::array<uint64_t, kMost> line;   // addresses divided by the line size
+  std::array<uint64_t, kMost> line;   // device addresses divided by the line size
   std::array<uint32_t, kMost> bytes;  // wanted of each
 };
 
-LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uint32_t line_bytes);
+LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uint32_t line_bytes,
+                     DeviceAddresses& addresses);
 
 struct ScalarLines {
   uint64_t first = 0, end = 0;
 };
 
 ScalarLines scalar_lines(const Wave& wave, const Inst& inst, const InstTiming& timing,
-                         uint32_t line_bytes);
+                         uint32_t line_bytes, DeviceAddresses& addresses);
 
 // The last cost of an LDS instruction. Loops repeat the lanes' pattern, often moved as a whole, and
 // a move by whole dwords only renames the banks.
