@@ -43,6 +43,7 @@ constexpr NumberField kTimingFields[] = {
     FIELD(l2_ways),
     FIELD(l2_channels),
     FIELD(l2_channel_interleave),
+    FIELD(l2_channel_folds),
     FIELD(l2_bytes_per_clk),
     FIELD(l2_partial_write),
     FIELD(l2_latency),
@@ -53,6 +54,7 @@ constexpr NumberField kTimingFields[] = {
     FIELD(branch_taken),
     FIELD(barrier_release),
     FIELD(workgroup_launch),
+    FIELD(launch_us),
 };
 #undef FIELD
 

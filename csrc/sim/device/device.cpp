@@ -68,7 +68,7 @@ WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, TraceSink
   const LaunchProfile profile =
       timed_launch(timing_, launch, resources, occupancy(card_, resources));
   const std::lock_guard lock(clock_mutex_);
-  clock_.milliseconds += profile.milliseconds();
+  clock_.milliseconds += profile.milliseconds() + timing_.launch_us / 1e3;
   last_profile_ = to_json(profile);
   return {.wave_instructions = profile.instructions, .by_class = profile.timed.cus.instructions};
 }

@@ -37,7 +37,7 @@ class Device {
   void set_timed(bool timed) { timed_ = timed; }
 
   struct Clock {
-    double milliseconds = 0;  // simulated, of all timed launches
+    double milliseconds = 0;  // simulated, of all timed launches with what it takes to start them
     uint64_t untimed_launches = 0;
   };
   Clock clock() const;

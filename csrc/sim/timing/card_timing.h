@@ -37,6 +37,8 @@ struct CardTiming {
   uint32_t vmem_queue = 0;  // instructions that wait for the address units
   uint32_t l2_bytes = 0, l2_ways = 0, l2_channels = 0;
   uint32_t l2_channel_interleave = 0;
+  // How many groups of higher address bits are XORed into the channel number.
+  uint32_t l2_channel_folds = 0;
   uint32_t l2_bytes_per_clk = 0;  // of one channel
   // Clocks of a channel for a store of less than a sector. Fitted: 14 GB/s of dwords at a stride of
   // 16 KiB on an MI50; the same constant explains the 54 GB/s of dwordx4.
@@ -51,6 +53,7 @@ struct CardTiming {
   uint32_t branch_taken = 0;
   uint32_t barrier_release = 0;
   uint32_t workgroup_launch = 0;
+  double launch_us = 0;  // of a kernel, beside its own time. Fitted: 4 us for an empty one, Vega II
 };
 
 }  // namespace fasim

@@ -1,6 +1,7 @@
 #include "timing/memory_system.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace fasim {
 namespace {
@@ -23,8 +24,13 @@ MemorySystem::MemorySystem(const CardTiming& card)
 }
 
 uint32_t MemorySystem::channel(uint64_t line) const {
-  return static_cast<uint32_t>(line * card_.line_bytes / card_.l2_channel_interleave) %
-         card_.l2_channels;
+  // In whole groups of bits, as the number of channels has.
+  const uint64_t index = line * card_.line_bytes / card_.l2_channel_interleave;
+  uint64_t folded = index;
+  for (uint32_t fold = 1; fold <= card_.l2_channel_folds; ++fold) {
+    folded ^= index >> (fold * static_cast<uint32_t>(std::bit_width(card_.l2_channels - 1)));
+  }
+  return static_cast<uint32_t>(folded % card_.l2_channels);
 }
 
 // A channel looks up one request a clock, however few bytes it is about.

@@ -56,13 +56,16 @@ def times(run_python, kernels):
     return json.loads(run_python("event_times", kernels))
 
 
-def test_a_launch_takes_the_simulated_time_of_its_profile(times):
+def test_a_launch_takes_the_simulated_time_of_its_profile_and_of_its_start(times):
     assert times["profile ms"] > 0
-    assert times["elapsed ms"] == pytest.approx(times["profile ms"], rel=1e-6)  # elapsed is a float32
+    assert times["launch ms"] == 4e-3
+    expected = times["profile ms"] + times["launch ms"]
+    assert times["elapsed ms"] == pytest.approx(expected, rel=1e-6)  # elapsed is a float32
 
 
 def test_times_of_launches_add_up(times):
-    assert times["both ms"] == pytest.approx(times["profile ms"] + times["second profile ms"], rel=1e-6)
+    expected = times["profile ms"] + times["second profile ms"] + 2 * times["launch ms"]
+    assert times["both ms"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_events_in_reverse_give_a_negative_time(times):

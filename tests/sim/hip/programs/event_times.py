@@ -67,6 +67,7 @@ profiles["event"] = profile() is not None
 launch(COUNT // 2)
 record(stop)
 results["second profile ms"] = milliseconds()
+results["launch ms"] = profile()["card"]["launch_us"] / 1e3 if profile() else None
 results["profiles"] = profiles
 results["code"] = code(hip.hipEventElapsedTime(start, middle))
 if results["code"] == "hipSuccess":
