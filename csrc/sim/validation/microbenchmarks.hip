@@ -1,33 +1,15 @@
-// Kernels that are timed on the simulated card and held against published figures
-// (flashattn_rocm/sim/published.toml). Only gfx906.
+// One kernel for each published figure of an instruction, a cache level or the memory.
 //
 // Inline assembly pins the instruction that a figure is about; the loops around it are the
 // compiler's. Where a publication does not show its loop, the comment says what was assumed.
-#include <hip/hip_runtime.h>
-
-#define KERNEL extern "C" __global__ __launch_bounds__(256) void
-#define PARAMETERS const float* __restrict__ in, float* __restrict__ out, uint32_t iterations
+#include "kernel.h"
 
 namespace {
-
-typedef float float2_t __attribute__((ext_vector_type(2)));
-typedef float float3_t __attribute__((ext_vector_type(3)));
-typedef float float4_t __attribute__((ext_vector_type(4)));
-typedef _Float16 half2_t __attribute__((ext_vector_type(2)));
 
 constexpr int kUnroll = 64;
 constexpr int kChains = 8;
 
 __device__ uint32_t thread() { return blockIdx.x * 256 + threadIdx.x; }
-
-// Keeps a value alive without a store in the timed path.
-template <class T>
-__device__ void keep(const T& value) {
-  asm volatile("" ::"v"(value));
-}
-
-// One more VALU slot, of the kind that a loop spends on indices.
-__device__ void spend_valu(uint32_t& value) { asm volatile("v_add_u32 %0, 1, %0" : "+v"(value)); }
 
 }  // namespace
 
@@ -171,6 +153,16 @@ KERNEL copy_dwordx4(PARAMETERS) {
   }
 }
 
+// Two-byte elements, a pair of loads in flight.
+KERNEL read_half(PARAMETERS) {
+  const auto* source =
+      reinterpret_cast<const uint16_t*>(in) + size_t{blockIdx.x} * iterations * 512 + threadIdx.x;
+  for (uint32_t n = 0; n < iterations; ++n, source += 512) {
+    const uint32_t first = source[0], second = source[256];
+    keep(first), keep(second);
+  }
+}
+
 // 2 MiB that stay in L2 and not in L1; workgroups start at different places.
 KERNEL read_l2(PARAMETERS) {
   const float4_t* source = reinterpret_cast<const float4_t*>(in);
@@ -207,6 +199,15 @@ __device__ void write_head_seq_dim(float* out, uint32_t iterations) {
   }
 }
 }  // namespace
+
+// Reading K of a decode step from 2 MiB of [head][dim][seq], which L2 holds: lanes take the dims of
+// four tokens, the next iteration takes the next four.
+KERNEL read_hds_dwordx4(PARAMETERS) {
+  constexpr uint32_t kTokens = 32;  // 128 dims x 4096 tokens
+  const float4_t* source = reinterpret_cast<const float4_t*>(in) + threadIdx.x % kDim * (kSeq / 4);
+  uint32_t at = (blockIdx.x * 2 + threadIdx.x / kDim) * kTokens;
+  for (uint32_t n = 0; n < iterations; ++n, ++at) keep(source[at % (kSeq / 4)]);
+}
 
 KERNEL write_hds_dword(PARAMETERS) { write_head_dim_seq<float>(out, iterations); }
 KERNEL write_hds_dwordx4(PARAMETERS) { write_head_dim_seq<float4_t>(out, iterations); }

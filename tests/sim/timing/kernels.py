@@ -1,16 +1,16 @@
-"""Times the microbenchmarks on the simulated card, for the timing tests."""
+"""Times the validation kernels on the simulated card, for the timing tests."""
 
 import functools
 from typing import Any
 
 from flashattn_rocm.sim.card import TimedCard
-from flashattn_rocm.sim.microbenchmarks import BUFFER_BYTES, compile_microbenchmarks
+from flashattn_rocm.sim.validation_kernels import BUFFER_BYTES, KERNEL_FILES, compile_kernels
 
 
 @functools.cache
 def card() -> TimedCard:
-    """The simulated card with the microbenchmarks loaded."""
-    return TimedCard(compile_microbenchmarks(), BUFFER_BYTES)
+    """The simulated card with the validation kernels loaded."""
+    return TimedCard([compile_kernels(source) for source in KERNEL_FILES], BUFFER_BYTES)
 
 
 def profile(kernel: str, groups: int = 60, iterations: int = 16) -> dict[str, Any]:

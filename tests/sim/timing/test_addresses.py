@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from flashattn_rocm.sim.microbenchmarks import compile_microbenchmarks
+from flashattn_rocm.sim.validation_kernels import compile_kernels
 from tests.kit.hip import Buffer, Hip, Module, simulator
 
 BYTES = 4 << 20
@@ -24,7 +24,7 @@ def clocks_of_copy(hip: Hip, module: Module, given: int, taken: int) -> int:
 
 @pytest.fixture(scope="module")
 def microbenchmarks() -> Module:
-    return Module(simulator(), compile_microbenchmarks())
+    return Module(simulator(), compile_kernels())
 
 
 def test_device_memory_may_lie_anywhere(microbenchmarks: Module) -> None:

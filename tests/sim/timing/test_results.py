@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from flashattn_rocm.sim.microbenchmarks import compile_microbenchmarks
+from flashattn_rocm.sim.validation_kernels import compile_kernels
 from tests.kit.hip import Buffer, Module, simulator
 
 FLOATS = 60 * 4 * 4096
@@ -18,7 +18,7 @@ def copy(*, timed: bool) -> NDArray[np.uint8]:
     source = np.random.default_rng(7).standard_normal(FLOATS).astype(np.float32)
     launch = hip.launch_timed if timed else hip.launch
     with (
-        Module(hip, compile_microbenchmarks()) as module,
+        Module(hip, compile_kernels()) as module,
         Buffer(hip, source.nbytes) as given,
         Buffer(hip, source.nbytes) as taken,
     ):
