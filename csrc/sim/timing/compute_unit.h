@@ -1,4 +1,4 @@
-// One compute unit: four SIMDs that issue, and the LDS, vector and scalar memory they share.
+// One compute unit: four SIMDs that issue to the LDS, vector and scalar memory they share.
 //
 // Issue follows AMD's description of GCN ("Vega 7nm" ISA; ROCm compute profiler, "Pipeline
 // descriptions"): each clock one SIMD is looked at, so each SIMD every 4 clocks; in its turn it
@@ -12,18 +12,17 @@
 #include <vector>
 
 #include "exec/wave.h"
-#include "timing/cache.h"
 #include "timing/card_timing.h"
-#include "timing/cycle_causes.h"
-#include "timing/device_addresses.h"
+#include "timing/clock_book.h"
 #include "timing/inst_timing.h"
-#include "timing/lane_lines.h"
-#include "timing/memory_system.h"
+#include "timing/lds_unit.h"
 #include "timing/timeline.h"
+#include "timing/vector_memory.h"
 
 namespace fasim {
 
 inline constexpr int kSimds = 4;
+inline constexpr uint64_t kVisit = 4;  // clocks between two visits of a SIMD
 
 struct CuCounters {
   CauseClocks causes{};  // of all four SIMDs
@@ -33,7 +32,6 @@ struct CuCounters {
   uint64_t lds_busy_clocks = 0;           // of the bank array
   uint64_t l1_requests = 0, l1_hits = 0;  // lines
   uint64_t vmem_stalled_clocks = 0;       // waiting for address units
-  std::array<uint64_t, kIssueClasses> issued{};
 
   CuCounters& operator+=(const CuCounters& other);
 };
@@ -48,7 +46,7 @@ struct ResidentGroup {
 
 class ComputeUnit {
  public:
-  ComputeUnit(const CardTiming& card, const std::vector<InstTiming>& timing, const Inst* first_inst,
+  ComputeUnit(const CardTiming& card, const Program& program, const std::vector<InstTiming>& timing,
               MemorySystem& memory, DeviceAddresses& addresses);
 
   // The group's waves may issue from `now` on.
@@ -60,9 +58,11 @@ class ComputeUnit {
   // Books clocks in which the CU has nothing to do.
   void idle_until(uint64_t until);
 
-  const CuCounters& counters() const { return counters_; }
-  // Clocks that bank conflicts cost, by instruction of the program.
-  const std::vector<uint64_t>& lds_conflicts() const { return lds_conflicts_; }
+  CuCounters counters() const;
+  uint64_t instructions() const;
+  // By index of Program::insts: SIMD clocks, and clocks that bank conflicts cost.
+  const std::vector<uint64_t>& clocks() const { return book_.by_instruction(); }
+  const std::vector<uint64_t>& lds_conflicts() const { return lds_.conflicts(); }
 
   // Notes what its waves do from now on, until the timeline is full.
   void record(Timeline* timeline) { timeline_ = timeline; }
@@ -75,8 +75,8 @@ class ComputeUnit {
   struct Slot {
     Wave* wave;
     ResidentGroup* group;
-    uint64_t ready;  // next clock at which the wave may issue
-    Cause waiting = Cause::control;
+    uint64_t ready;             // next clock at which the wave may issue
+    Spending waiting;           // until then
     uint64_t scalar_ready = 0;  // SGPRs written by the VALU are there
     uint64_t age;
     uint64_t barrier_since = 0;
@@ -86,51 +86,47 @@ class ComputeUnit {
   struct Simd {
     std::vector<std::unique_ptr<Slot>> slots;  // oldest first
     uint64_t valu_free = 0;
-    uint64_t next = 0;  // next visit
+    const Inst* in_valu = nullptr;  // until then
+    uint64_t next = 0;              // next visit
     // The clocks before `next` that were booked as a wait; a barrier or a new group can cut it
     // short.
     uint64_t wait_begin = 0;
-    Cause wait_cause = Cause::no_wave;
+    Spending wait;
   };
   static constexpr uint64_t kNever = ~0ull;
 
   void visit(int simd, uint64_t t);
-  bool can_take(const InstTiming& timing, int simd, const Slot& slot, uint64_t t, Cause& blocked,
-                uint64_t& retry) const;
+  // What keeps the wave's next instruction from being sent, and until when.
+  struct Obstacle {
+    Cause cause = Cause::control;
+    uint64_t until = 0;
+  };
+  Obstacle obstacle(const InstTiming& timing, int simd, const Slot& slot) const;
   void issue(Slot& slot, int simd, uint64_t t, const InstTiming& timing);
-  void issue_lds(Slot& slot, int simd, uint64_t t, const Inst& inst, const InstTiming& timing);
-  void issue_vmem(Slot& slot, uint64_t t, const Inst& inst, const InstTiming& timing);
-  void issue_smem(Slot& slot, uint64_t t, const Inst& inst, const InstTiming& timing);
+  void send(Slot& slot, int simd, uint64_t t, const InstTiming& timing);
   void issue_special(Slot& slot, uint64_t t, const Inst& inst, const InstTiming& timing);
   void wait(Slot& slot, uint64_t t, const WaitCounts& counts);
   void arrive(ResidentGroup& group, uint64_t t);
   void cut_wait(Simd& simd, uint64_t at);
   void note(const Slot& slot, int simd, uint64_t t, const InstTiming& timing);
-  void book_visit(Simd& simd, uint64_t t, uint64_t next, Cause issued, Cause waiting);
-  void book(Cause cause, uint64_t clocks) {
-    counters_.causes[static_cast<size_t>(cause)] += clocks;
-  }
+  void book_visit(Simd& simd, uint64_t t, uint64_t next, const Spending& issued,
+                  const Spending& waiting);
 
   const CardTiming& card_;
   const std::vector<InstTiming>& timing_;
   const Inst* first_inst_;
-  MemorySystem& memory_;
-  DeviceAddresses& addresses_;
   std::array<Simd, kSimds> simds_;
-  std::array<uint64_t, 2> lds_port_free_{};
-  uint64_t lds_array_free_ = 0;
-  uint64_t address_free_ = 0;
-  double fill_free_ = 0;
-  std::vector<std::unique_ptr<LdsMemo>> lds_memos_;  // of each instruction that was sent to LDS
-  Cache l1_;
-  Cache scalar_cache_;
+  LdsUnit lds_;
+  VectorMemory vector_memory_;
+  ScalarMemory scalar_memory_;
+  ClockBook book_;
   Timeline* timeline_ = nullptr;
   std::vector<ResidentGroup*> ended_;  // not yet returned; one visit can end several
   uint64_t now_ = 0;
   uint64_t next_age_ = 0;
   uint32_t waves_in_flight_ = 0;
-  CuCounters counters_;
-  std::vector<uint64_t> lds_conflicts_;
+  std::array<uint64_t, kInstClasses> instructions_{};
+  uint64_t lanes_active_ = 0;
 };
 
 }  // namespace fasim

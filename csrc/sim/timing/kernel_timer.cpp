@@ -13,6 +13,10 @@ namespace {
 // CUs advance in turns of this many clocks, so that their requests reach L2 nearly in order.
 constexpr uint64_t kTurn = 64;
 
+void add(std::vector<uint64_t>& sums, const std::vector<uint64_t>& more) {
+  std::ranges::transform(sums, more, sums.begin(), std::plus{});
+}
+
 // What one resident workgroup occupies; reused.
 struct Seat {
   explicit Seat(const Launch& launch)
@@ -50,7 +54,7 @@ class Card {
         timeline_(timeline_entries),
         group_instructions_(groups.size()) {
     for (uint32_t i = 0; i < card.compute_units; ++i) {
-      cus_.emplace_back(card_, timing_, launch.program->insts.data(), memory_, addresses_);
+      cus_.emplace_back(card_, *launch.program, timing_, memory_, addresses_);
     }
     if (timeline_entries > 0) cus_.front().record(&timeline_);
     for (uint32_t seat = 0; seat < groups_per_cu; ++seat) {
@@ -115,9 +119,7 @@ class Card {
 
   uint64_t executed() const {
     uint64_t n = 0;
-    for (const ComputeUnit& cu : cus_) {
-      for (uint64_t count : cu.counters().instructions) n += count;
-    }
+    for (const ComputeUnit& cu : cus_) n += cu.instructions();
     return n;
   }
   void note_rate(uint64_t now) {
@@ -137,13 +139,14 @@ class Card {
     time.instructions = executed();
     time.group_instructions = group_instructions_;
     time.memory = memory_.counters();
+    time.clocks_by_instruction.resize(timing_.size());
     time.lds_conflicts.resize(timing_.size());
     for (const ComputeUnit& cu : cus_) {
-      std::ranges::transform(time.lds_conflicts, cu.lds_conflicts(), time.lds_conflicts.begin(),
-                             std::plus{});
+      time.cus += cu.counters();
+      add(time.clocks_by_instruction, cu.clocks());
+      add(time.lds_conflicts, cu.lds_conflicts());
     }
     time.timeline = timeline_.entries();
-    for (const ComputeUnit& cu : cus_) time.cus += cu.counters();
     rates(time);
     return time;
   }

@@ -21,7 +21,8 @@ struct KernelTime {
   std::vector<uint64_t> group_instructions;  // wave instructions of each group, in their order
   CuCounters cus;                            // of all CUs
   MemoryCounters memory;
-  std::vector<uint64_t> lds_conflicts;  // clocks, by instruction of the program
+  // By index of Program::insts: SIMD clocks, and clocks that bank conflicts cost.
+  std::vector<uint64_t> clocks_by_instruction, lds_conflicts;
   std::vector<TimelineEntry> timeline;  // of CU 0
 };
 
