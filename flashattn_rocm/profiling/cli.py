@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from flashattn_rocm.profiling.output import print_report, write_csv, write_json
 from flashattn_rocm.profiling.plots import figure_class, write_plots
 from flashattn_rocm.profiling.profile import last_profile, timed_launches
-from flashattn_rocm.profiling.report import Report, print_report, write_csv, write_json
-from flashattn_rocm.profiling.source_lines import read_source_lines
+from flashattn_rocm.profiling.report import Report
+from flashattn_rocm.profiling.source_lines import SourceLines, read_source_lines
 from flashattn_rocm.profiling.work import ForwardShape
 
 HEAD_DIMS = (32, 64, 128)
@@ -91,8 +92,17 @@ def _run_fwd(options: argparse.Namespace) -> int:
     k, v = (tensor(shape.seqlen_k, shape.heads_kv) for _ in range(2))
     with _recorded_for(options), timed_launches():
         flash_attn_func(q, k, v, causal=shape.causal)
-    _finish(Report(last_profile(), shape.work()), options)
+    _finish(Report(last_profile(), shape.work(), _packaged_source_lines()), options)
     return 0
+
+
+def _packaged_source_lines() -> SourceLines | None:
+    import flashattn_rocm._C as _C
+
+    try:
+        return read_source_lines(Path(_C.kernels_path))
+    except ImportError:  # of pyelftools, which the tables do without
+        return None
 
 
 def _run_code_object(options: argparse.Namespace) -> int:

@@ -81,18 +81,20 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class LdsConflict:
-    """An instruction whose lanes met in LDS banks.
+class InstructionCost:
+    """What one instruction of the kernel cost, in all waves.
 
     Attributes:
         text_offset: bytes from the start of the code object's .text.
         instruction: its disassembly.
-        clocks: that the conflicts cost, of all CUs.
+        clocks: of SIMDs; a wait counts for the instruction that began it, as s_waitcnt or s_barrier.
+        lds_conflict_clocks: that bank conflicts cost, of all CUs.
     """
 
     text_offset: int
     instruction: str
     clocks: int
+    lds_conflict_clocks: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Profile:
         counters: under rocprof's names; per cent, FetchSize and WriteSize in KiB.
         bytes: by memory level.
         lds_conflict_clocks: clocks that LDS bank conflicts cost.
-        lds_conflicts: their instructions, most clocks first.
+        by_instruction: in the order of the code; adds up to simd_clocks less those without a wave.
         timeline: the first issues of CU 0; empty unless FLASHATTN_SIM_TIMELINE was set.
     """
 
@@ -165,7 +167,7 @@ class Profile:
     counters: dict[str, float]
     bytes: Bytes
     lds_conflict_clocks: int
-    lds_conflicts: tuple[LdsConflict, ...] = ()
+    by_instruction: tuple[InstructionCost, ...] = field(default=(), repr=False)
     timeline: tuple[Issue, ...] = field(default=(), repr=False)
 
     @property
@@ -217,9 +219,7 @@ def parse_profile(text: str) -> Profile:
             "card": Card(**_known(Card, raw.pop("card"))),
             "occupancy": Occupancy(**_known(Occupancy, raw.pop("occupancy"))),
             "bytes": Bytes(**_known(Bytes, raw.pop("bytes"))),
-            "lds_conflicts": tuple(
-                LdsConflict(**_known(LdsConflict, entry)) for entry in raw.pop("lds_conflicts", [])
-            ),
+            "by_instruction": tuple(InstructionCost(*row) for row in raw.pop("by_instruction", [])),
             "timeline": tuple(Issue(*row) for row in raw.pop("timeline", [])),
         }
         return Profile(**nested, **_known(Profile, raw))

@@ -1,57 +1,20 @@
-"""A profile as tables, CSV and JSON, all made from the same rows. Every time and rate is simulated."""
+"""What a profile says of a launch, in sections of rows. Every time and rate is simulated."""
 
-import csv
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from flashattn_rocm.profiling.places import places_of
 from flashattn_rocm.profiling.profile import CAUSE_NAMES, MAX_WAVES_PER_SIMD, Issue, Profile, ProfileError
+from flashattn_rocm.profiling.rows import Row, Section, share
 from flashattn_rocm.profiling.source_lines import SourceLines
 from flashattn_rocm.profiling.work import Work
 
 # Causes are counted by visits of a SIMD, so that sum and total differ by a few clocks at a kernel's end.
 _CAUSES_TOLERANCE = 0.01
 
-_CONFLICTS_SHOWN = 10
-
 _COUNTER_UNITS = {"FetchSize": "KiB", "WriteSize": "KiB"}
-
-Value = float | int | str
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure.
-
-    Attributes:
-        name: of the figure.
-        value: the figure.
-        unit: of the value; "" for a count or a text.
-        note: a share, a limit, or how the figure came about.
-    """
-
-    name: str
-    value: Value
-    unit: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table of a report."""
-
-    key: str
-    title: str
-    rows: tuple[Row, ...]
-
-    def __getitem__(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)
 
 
 @dataclass(frozen=True)
@@ -132,6 +95,7 @@ class Report:
         """For JSON: the simulator's figures as they are, and the report's sections by key and row."""
         profile = dataclasses.asdict(self.profile)
         timeline = profile.pop("timeline")
+        profile["by_instruction"] = [list(cost.values()) for cost in profile["by_instruction"]]
         return {
             "simulated": True,
             "profile": profile,
@@ -158,11 +122,18 @@ class Report:
         yield Section(
             "counters", "Counters under rocprof's names, timed workgroups", tuple(_counters(self.profile))
         )
-        if self.profile.lds_conflicts:
+        if self.profile.by_instruction:
+            where = "source line" if self._source_lines is not None else "instruction"
+            yield Section(
+                "places",
+                f"Simulated SIMD clocks by {where}, timed workgroups",
+                tuple(places_of(self.profile, self._source_lines, "clocks")),
+            )
+        if self.profile.lds_conflict_clocks:
             yield Section(
                 "lds_conflicts",
                 "LDS bank conflicts, timed workgroups",
-                tuple(_lds_conflicts(self.profile, self._source_lines)),
+                tuple(places_of(self.profile, self._source_lines, "lds_conflict_clocks")),
             )
         yield Section("occupancy", "Occupancy", tuple(_occupancy(self.profile)))
         yield Section(
@@ -215,8 +186,8 @@ def _causes(p: Profile) -> Iterator[Row]:
     for key in names:
         if key in p.causes:
             clocks = p.causes[key]
-            yield Row(CAUSE_NAMES.get(key, key.replace("_", " ")), clocks, "clocks", _share(clocks, added))
-    yield Row("sum of causes", added, "clocks", _share(added, p.simd_clocks) + " of the total")
+            yield Row(CAUSE_NAMES.get(key, key.replace("_", " ")), clocks, "clocks", share(clocks, added))
+    yield Row("sum of causes", added, "clocks", share(added, p.simd_clocks) + " of the total")
     total = f"{p.clocks_timed} clocks x {p.card.compute_units} CUs x 4 SIMDs"
     yield Row("total", p.simd_clocks, "clocks", total)
 
@@ -224,7 +195,7 @@ def _causes(p: Profile) -> Iterator[Row]:
 def _instructions(p: Profile) -> Iterator[Row]:
     added = sum(p.instructions.values())
     for name, count in sorted(p.instructions.items(), key=lambda item: -item[1]):
-        yield Row(name, count, note=_share(count, added))
+        yield Row(name, count, note=share(count, added))
     yield Row("all", added)
 
 
@@ -232,22 +203,6 @@ def _counters(p: Profile) -> Iterator[Row]:
     for name, value in p.counters.items():
         yield Row(name, value, _COUNTER_UNITS.get(name, "%"))
     yield Row("LDS conflict clocks", p.lds_conflict_clocks, "clocks", "of all CUs")
-
-
-def _lds_conflicts(p: Profile, source_lines: SourceLines | None) -> Iterator[Row]:
-    """By source line where it is known, else by instruction; the worst first, the rest in one row."""
-    places: dict[str, tuple[int, str]] = {}
-    for conflict in p.lds_conflicts:
-        line = source_lines[conflict.text_offset] if source_lines is not None else None
-        place = line or f".text+{conflict.text_offset:#x}"
-        clocks, instruction = places.get(place, (0, conflict.instruction))
-        places[place] = (clocks + conflict.clocks, instruction)
-    worst = sorted(places.items(), key=lambda item: -item[1][0])
-    for place, (clocks, instruction) in worst[:_CONFLICTS_SHOWN]:
-        yield Row(place, clocks, "clocks", f"{_share(clocks, p.lds_conflict_clocks)}, {instruction}")
-    if len(worst) > _CONFLICTS_SHOWN:
-        rest = sum(clocks for _, (clocks, _) in worst[_CONFLICTS_SHOWN:])
-        yield Row("elsewhere", rest, "clocks", _share(rest, p.lds_conflict_clocks))
 
 
 def _occupancy(p: Profile) -> Iterator[Row]:
@@ -287,47 +242,5 @@ def _roofline(r: Roofline) -> Iterator[Row]:
     yield Row("reached (simulated)", r.reached, "TFLOPS", f"{r.reached / r.attainable:.1%} of attainable")
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Prints every section as a table."""
-    for section in report.sections:
-        table = Table(
-            title=section.title, title_justify="left", show_header=False, min_width=len(section.title)
-        )
-        table.add_column("name")
-        table.add_column("value", justify="right")
-        table.add_column("unit")
-        table.add_column("note", overflow="fold")
-        for row in section.rows:
-            table.add_row(row.name, _text(row.value), row.unit, row.note)
-        console.print(table)
-
-
-def write_json(report: Report, path: Path) -> None:
-    """Writes Report.to_dict()."""
-    path.write_text(json.dumps(report.to_dict()) + "\n")
-
-
-def write_csv(report: Report, path: Path) -> None:
-    """Writes one line a row: kernel, section, name, value, unit, note."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["kernel", "section", "name", "value", "unit", "note"])
-        for section in report.sections:
-            for row in section.rows:
-                writer.writerow([report.profile.kernel, section.key, row.name, row.value, row.unit, row.note])
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}" if whole else ""
-
-
 def _extent(extent: tuple[int, int, int]) -> str:
     return "(" + ", ".join(map(str, extent)) + ")"
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) or value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"

@@ -24,7 +24,9 @@ COUNTERS = {
     *("VALUBusy", "VALUUtilization", "SALUBusy", "LDSBankConflict"),
     *("FetchSize", "WriteSize", "L2CacheHit", "MemUnitStalled"),
 }
-SECTIONS = ["time", "sampling", "causes", "instructions", "counters", "occupancy", "bytes", "roofline"]
+SECTIONS = [
+    *("time", "sampling", "causes", "instructions", "counters", "places", "occupancy", "bytes", "roofline"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,25 @@ def test_instructions_add_up(report):
     instructions = {name: row["value"] for name, row in report["report"]["instructions"].items()}
     total = instructions.pop("all")
     assert total == sum(instructions.values()) == report["profile"]["wave_instructions_timed"]
+
+
+def test_clocks_of_instructions_add_up_to_those_of_simds_with_waves(profile):
+    booked = sum(cost.clocks for cost in profile.by_instruction)
+    assert booked == sum(profile.causes.values()) - profile.causes["no_wave"]
+    assert sum(cost.lds_conflict_clocks for cost in profile.by_instruction) == profile.lds_conflict_clocks
+    barriers = sum(cost.clocks for cost in profile.by_instruction if cost.instruction == "s_barrier")
+    assert barriers >= profile.causes["barrier"] > 0
+
+
+def test_our_kernels_are_attributed_to_source_lines(report, profile):
+    places = dict(report["report"]["places"])
+    assert places.pop("elsewhere")["value"] > 0
+    sources = {file.name: file for file in (EXAMPLE.parents[2] / "csrc").rglob("*.h")}
+    ours = [place.split(":") for place in places if place.split(":")[0] in sources]
+    assert all(0 < int(line) <= len(sources[file].read_text().splitlines()) for file, line in ours)
+    assert {"math.h", "pv.h"} <= {file for file, _ in ours}  # dot2 and the loop of PV
+    shown = sum(row["value"] for row in report["report"]["places"].values())
+    assert shown == sum(cost.clocks for cost in profile.by_instruction)
 
 
 def test_report_says_what_it_is(forward):

@@ -3,14 +3,19 @@
 import dataclasses
 import json
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 import flashattn_rocm
+from buildlib import kernels
 from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources
 from buildlib.errors import BuildError
+from buildlib.generate import write_fwd_instances
+from buildlib.paths import CSRC
 from buildlib.tile_config import load_config
 
 _LIB = Path(flashattn_rocm.__file__).parent / "lib"
@@ -52,6 +57,22 @@ def test_manifest_lists_every_kernel_of_every_arch():
         assert [row["name"] for row in rows] == [kernel.name for kernel in _KERNELS]
         assert all(row["spills"] == row["scratch"] == 0 for row in rows)
         assert all(row["occupancy_waves_per_simd"] >= 1 for row in rows)
+
+
+def test_line_tables_change_no_byte_of_the_code(tmp_path):
+    source = write_fwd_instances(tmp_path, _KERNELS[:1])
+    command = kernels._compile_command("gfx906", source)
+    plain = [option for option in command if option not in kernels._LINE_TABLES]
+    text = []
+    for name, options in (("lines", command), ("plain", plain)):
+        file = tmp_path / name
+        subprocess.run([*options, "-o", str(file)], check=True, capture_output=True)
+        with file.open("rb") as stream:
+            elf = ELFFile(stream)
+            assert elf.has_dwarf_info() == (name == "lines")
+            text.append(elf.get_section_by_name(".text").data())
+            assert str(CSRC.parent).encode() not in file.read_bytes()
+    assert text[0] == text[1]
 
 
 def test_bundle_holds_each_object_on_a_page_of_its_own():

@@ -46,13 +46,13 @@ llvm::json::Object counters_of(const LaunchProfile& p) {
   };
 }
 
-llvm::json::Array conflicts_of(const LaunchProfile& p) {
-  llvm::json::Array conflicts;
-  for (const LdsConflict& c : p.lds_conflicts) {
-    conflicts.push_back(llvm::json::Object{
-        {"text_offset", c.text_offset}, {"instruction", c.instruction}, {"clocks", c.clocks}});
-  }
-  return conflicts;
+// A row an instruction: offset in .text, text, SIMD clocks, clocks of LDS bank conflicts.
+llvm::json::Array instructions_of(const LaunchProfile& p) {
+  llvm::json::Array rows;
+  for (const InstructionCost& c : p.by_instruction)
+    rows.push_back(
+        llvm::json::Array{c.text_offset, c.instruction, c.clocks, c.lds_conflict_clocks});
+  return rows;
 }
 
 // A row an entry: SIMD, wave, clock, clocks, kind.
@@ -99,7 +99,7 @@ std::string to_json(const LaunchProfile& p) {
                                    {"hbm_read", memory.hbm_read_bytes},
                                    {"hbm_write", memory.hbm_write_bytes}}},
       {"lds_conflict_clocks", p.timed.cus.lds_conflict_clocks},
-      {"lds_conflicts", conflicts_of(p)},
+      {"by_instruction", instructions_of(p)},
   };
   if (!p.timed.timeline.empty()) object["timeline"] = timeline_of(p.timed);
   std::string text;

@@ -29,17 +29,15 @@ std::vector<uint64_t> complement(const std::vector<uint64_t>& sorted, uint64_t g
   return rest;
 }
 
-std::vector<LdsConflict> name_conflicts(const Program& program,
-                                        const std::vector<uint64_t>& clocks) {
-  std::vector<LdsConflict> conflicts;
-  for (size_t i = 0; i < clocks.size(); ++i) {
-    if (clocks[i] == 0) continue;
-    conflicts.push_back({uint64_t{program.dword_offset[i]} * 4, program.disassembly[i], clocks[i]});
+std::vector<InstructionCost> costs(const Program& program, const KernelTime& timed) {
+  std::vector<InstructionCost> costs;
+  for (size_t i = 0; i < program.insts.size(); ++i) {
+    const uint64_t clocks = timed.clocks_by_instruction[i], conflicts = timed.lds_conflicts[i];
+    if (clocks == 0 && conflicts == 0) continue;
+    costs.push_back(
+        {uint64_t{program.dword_offset[i]} * 4, program.disassembly[i], clocks, conflicts});
   }
-  std::ranges::sort(conflicts, [](const LdsConflict& a, const LdsConflict& b) {
-    return a.clocks != b.clocks ? a.clocks > b.clocks : a.text_offset < b.text_offset;
-  });
-  return conflicts;
+  return costs;
 }
 
 // FLASHATTN_SIM_TIMELINE: how many issues of CU 0 the profile tells of; not set: none.
@@ -107,7 +105,7 @@ LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
   const uint64_t seats = uint64_t{card.compute_units} * occupancy.groups_per_cu;
   const std::vector<uint64_t> sample = sample_groups(profile.groups, seats);
   profile.timed = time_groups(card, launch, occupancy.groups_per_cu, sample, timeline_entries());
-  profile.lds_conflicts = name_conflicts(*launch.program, profile.timed.lds_conflicts);
+  profile.by_instruction = costs(*launch.program, profile.timed);
 
   const std::vector<uint64_t> rest = complement(sample, profile.groups);
   std::vector<uint64_t> rest_work(rest.size());

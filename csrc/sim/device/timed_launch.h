@@ -11,11 +11,12 @@
 
 namespace fasim {
 
-// An instruction whose lanes met in LDS banks.
-struct LdsConflict {
+// What one instruction of the program cost, in all waves.
+struct InstructionCost {
   uint64_t text_offset;  // bytes from the start of .text
   std::string instruction;
-  uint64_t clocks;
+  uint64_t clocks;               // of SIMDs, waits that it began included
+  uint64_t lds_conflict_clocks;  // of CUs
 };
 
 // A profile of one launch.
@@ -25,10 +26,10 @@ struct LaunchProfile {
   KernelResources resources;
   Occupancy occupancy;
   CardTiming card;
-  KernelTime timed;                        // of the sampled workgroups
-  std::vector<LdsConflict> lds_conflicts;  // most clocks first
-  uint64_t groups = 0;                     // of the whole launch
-  uint64_t instructions = 0;               // of the whole launch
+  KernelTime timed;                             // of the sampled workgroups
+  std::vector<InstructionCost> by_instruction;  // of those, in the program's order
+  uint64_t groups = 0;                          // of the whole launch
+  uint64_t instructions = 0;                    // of the whole launch
   double clocks = 0;          // of the whole launch, extrapolated if groups were sampled
   double sampling_error = 0;  // relative; 0 when every group was timed
   double milliseconds() const { return clocks / (card.clock_mhz * 1e3); }
