@@ -115,11 +115,16 @@ CodeObject::CodeObject(std::span<const uint8_t> image, const Card& card, Address
 CodeObject::~CodeObject() { memory_.release(base_); }
 
 void CodeObject::map_segments(const Elf& elf, AddressSpace& memory) {
-  for (const auto& segment : elf.segments())
-    if (segment.p_type == elf::PT_LOAD) span_ = std::max(span_, segment.p_vaddr + segment.p_memsz);
   // A real one is a few MiB; the limit keeps a damaged header from asking for all memory.
-  if (span_ == 0 || span_ > uint64_t{1} << 32)
-    invalid("its segments span " + std::to_string(span_) + " bytes");
+  constexpr uint64_t kMost = uint64_t{256} << 20;
+  for (const auto& segment : elf.segments()) {
+    if (segment.p_type != elf::PT_LOAD) continue;
+    if (segment.p_memsz > kMost || segment.p_vaddr > kMost - segment.p_memsz)
+      invalid("a segment of " + std::to_string(segment.p_memsz) + " bytes lies at " +
+              std::to_string(segment.p_vaddr));
+    span_ = std::max(span_, segment.p_vaddr + segment.p_memsz);
+  }
+  if (span_ == 0) invalid("it has no segment to load");
   base_ = static_cast<uint8_t*>(memory.allocate(span_, "code object"));
   if (base_ == nullptr)
     throw LoadError(LoadFailure::out_of_memory,
@@ -129,7 +134,7 @@ void CodeObject::map_segments(const Elf& elf, AddressSpace& memory) {
     if (segment.p_type != elf::PT_LOAD) continue;
     const uint64_t size = elf.file.getBufSize();
     if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset ||
-        segment.p_filesz > segment.p_memsz || segment.p_vaddr + segment.p_memsz > span_) {
+        segment.p_filesz > segment.p_memsz) {
       memory.release(base_);
       invalid("a segment lies outside the file");
     }

@@ -5,6 +5,7 @@
 
 #include "device/load_error.h"
 #include "llvm/BinaryFormat/MsgPackDocument.h"
+#include "llvm/BinaryFormat/MsgPackReader.h"
 
 namespace fasim {
 namespace {
@@ -15,6 +16,27 @@ using llvm::msgpack::Type;
 
 [[noreturn]] void invalid(const std::string& why) {
   throw LoadError(LoadFailure::invalid_image, "not a usable code object: its metadata note " + why);
+}
+
+// LLVM's document ends the process at a map key that is a list or a map, which a damaged file can
+// have. Reads one object; false: it has such a key, ends early or is nested as no metadata is.
+bool is_readable(llvm::msgpack::Reader& reader, int depth = 0) {
+  constexpr int kDeepest = 16;
+  llvm::msgpack::Object object;
+  llvm::Expected<bool> more = reader.read(object);
+  if (!more) llvm::consumeError(more.takeError());
+  if (!more || !*more || depth > kDeepest) return false;
+  if (object.Kind != Type::Array && object.Kind != Type::Map) return true;
+  for (size_t i = 0; i < object.Length; ++i) {
+    if (object.Kind == Type::Map) {
+      llvm::msgpack::Object key;
+      llvm::Expected<bool> found = reader.read(key);
+      if (!found) llvm::consumeError(found.takeError());
+      if (!found || !*found || key.Kind != Type::String) return false;
+    }
+    if (!is_readable(reader, depth + 1)) return false;
+  }
+  return true;
 }
 
 const DocNode* find(MapDocNode& map, llvm::StringRef key) {
@@ -90,7 +112,9 @@ uint32_t KernelMetadata::explicit_bytes() const {
 std::map<std::string, KernelMetadata> read_metadata(std::span<const uint8_t> msgpack) {
   llvm::msgpack::Document document;
   const llvm::StringRef blob(reinterpret_cast<const char*>(msgpack.data()), msgpack.size());
-  if (!document.readFromBlob(blob, /*Multi=*/false)) invalid("is not msgpack");
+  llvm::msgpack::Reader reader(blob);
+  if (!is_readable(reader) || !document.readFromBlob(blob, /*Multi=*/false))
+    invalid("is not msgpack with names as keys");
   if (!document.getRoot().isMap()) invalid("is no map");
   MapDocNode& root = document.getRoot().getMap();
   std::map<std::string, KernelMetadata> kernels;

@@ -103,15 +103,12 @@ def damaged(image: bytes, kind: str) -> bytes:
     """A code object with one thing broken."""
     if kind == "cut":
         return image[: len(image) // 2]
-    if kind == "segment":
-        headers, size, count = (
-            struct.unpack_from("<Q", image, 32)[0],
-            56,
-            struct.unpack_from("<H", image, 56)[0],
-        )
-        starts = [headers + i * size for i in range(count)]
+    if kind in ("segment", "address"):
+        (headers,), (count,) = struct.unpack_from("<Q", image, 32), struct.unpack_from("<H", image, 56)
+        starts = [headers + i * 56 for i in range(count)]
         load = next(at for at in starts if struct.unpack_from("<I", image, at)[0] == 1)  # PT_LOAD
-        return image[: load + 8] + struct.pack("<Q", 1 << 40) + image[load + 16 :]
+        at, value = {"segment": (load + 8, 1 << 40), "address": (load + 16, (1 << 64) - 4096)}[kind]
+        return image[:at] + struct.pack("<Q", value) + image[at + 8 :]
     position, value = {"machine": (18, 62), "version": (8, 0), "osabi": (7, 0), "type": (16, 1)}[kind]
     return image[:position] + bytes([value]) + image[position + 1 :]
 
@@ -125,6 +122,7 @@ def damaged(image: bytes, kind: str) -> bytes:
         ("version", "hipErrorNotSupported", "code object version 2"),
         ("cut", "hipErrorInvalidImage", "not a usable code object"),
         ("segment", "hipErrorInvalidImage", "a segment lies outside the file"),
+        ("address", "hipErrorInvalidImage", "bytes lies at 18446744073709547520"),
     ],
 )
 def test_damaged_files_are_refused(kernels, load, tmp_path, kind, code, words):
