@@ -1,36 +1,10 @@
 #include "timing/inst_timing.h"
 
-#include <algorithm>
-#include <initializer_list>
-
 #include "isa/opcodes.h"
+#include "timing/valu_rates.h"
 
 namespace fasim {
 namespace {
-
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
-  return std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
-}
-
-// Clocks of a wave64 instruction on its SIMD. Classes and their sources: docs/simulator.md.
-uint32_t valu_clocks(const OpcodeRow& row, const CardTiming& card) {
-  const std::string_view name = row.name;
-  const bool transcendental = starts_with_any(
-      name, {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"});
-  const bool f64 = row.dst == Kind::f64 || std::ranges::count(row.src, Kind::f64) > 0;
-  if (transcendental || name.starts_with("v_div_")) {
-    return f64 ? card.valu_f64_quarter : card.valu_quarter;
-  }
-  if (starts_with_any(name, {"v_mul_lo_u32", "v_mul_hi_", "v_mad_u64_u32", "v_mad_i64_i32"})) {
-    return name.starts_with("v_mul_hi_u32_u24") || name.starts_with("v_mul_hi_i32_i24")
-               ? card.valu_full
-               : card.valu_mul32;
-  }
-  if (name.starts_with("v_cvt_")) return f64 ? card.valu_half : card.valu_convert;
-  const bool wide_shift = row.dst == Kind::b64 && name.find("rev_b64") != name.npos;
-  const bool wide_compare = row.dst == Kind::none && row.src[0] == Kind::b64;
-  return f64 || wide_shift || wide_compare ? card.valu_half : card.valu_full;
-}
 
 InstTiming::Special special_of(std::string_view name) {
   using Special = InstTiming::Special;
