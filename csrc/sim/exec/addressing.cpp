@@ -4,6 +4,7 @@
 
 #include "check/fault.h"
 #include "check/text.h"
+#include "exec/buffer_resource.h"
 #include "exec/lane_access.h"
 #include "exec/lanes.h"
 #include "exec/operands.h"
@@ -117,19 +118,6 @@ void FlatAddressing::resolve(Wave& wave, const Inst& inst, const AccessShape& sh
 }
 
 namespace {
-
-// The V# of a buffer instruction.
-struct BufferResource {
-  BufferResource(const Wave& wave, uint16_t first)
-      : base(wave.sgpr[first] | static_cast<uint64_t>(wave.sgpr[first + 1] & 0xffff) << 32),
-        stride(wave.sgpr[first + 1] >> 16 & 0x3fff),
-        swizzled(wave.sgpr[first + 1] >> 31),
-        records(wave.sgpr[first + 2]) {}
-  uint64_t base;
-  uint32_t stride;
-  bool swizzled;
-  uint32_t records;
-};
 
 // The scratch V#: an element of 4 bytes, lane after lane, so that base and soffset count the bytes
 // of all 64 lanes. Only lanes reach it, so each lane's bytes are kept together here.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "exec/buffer_resource.h"
 #include "exec/lane_access.h"
 #include "exec/operands.h"
 
@@ -20,17 +21,39 @@ void add_line(LaneLines& lines, uint64_t line, uint32_t bytes) {
   lines.bytes[lines.count++] = bytes;
 }
 
-// Byte addresses of the active lanes. Scratch and raw buffers: lane after lane, as their swizzle
-// lays them out.
-void addresses_of(Wave& wave, const Inst& inst, const InstTiming& timing,
-                  std::array<uint64_t, kLanes>& address) {
-  if (timing.is_buffer) {
+// The lanes of a buffer instruction that reach memory, and their byte addresses. Scratch: lane
+// after lane, as its swizzle lays them out.
+uint64_t buffer_addresses(Wave& wave, const Inst& inst, const InstTiming& timing,
+                          std::array<uint64_t, kLanes>& address) {
+  const bool data_first = timing.is_store || timing.is_atomic;
+  const BufferResource v(wave, inst.src[data_first ? 2 : 1].index);
+  if (v.swizzled) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
       address[lane] =
           wave.scratch + static_cast<uint64_t>(inst.memory.offset) * kLanes + lane * timing.bytes;
     }
-    return;
+    return wave.exec();
   }
+  const uint32_t* row = wave.row(inst.src[data_first ? 1 : 0].index);
+  const uint32_t* index_row = inst.memory.idxen ? row : nullptr;
+  const uint32_t* offset_row = inst.memory.offen ? row + (index_row ? kLanes : 0) : nullptr;
+  const uint32_t soffset = read_scalar32(wave, inst.src[data_first ? 3 : 2]);
+  uint64_t lanes = 0;
+  for_each_lane(wave.exec(), [&](uint32_t lane) {
+    const uint64_t index = index_row ? index_row[lane] : 0;
+    const uint64_t offset =
+        (offset_row ? offset_row[lane] : 0) + static_cast<uint64_t>(inst.memory.offset);
+    const bool inside = v.stride ? index < v.records : offset + soffset < v.records;
+    if (inside) lanes |= 1ull << lane;
+    address[lane] = v.base + soffset + index * v.stride + offset;
+  });
+  return lanes;
+}
+
+// The lanes that reach memory, and their byte addresses.
+uint64_t addresses_of(Wave& wave, const Inst& inst, const InstTiming& timing,
+                      std::array<uint64_t, kLanes>& address) {
+  if (timing.is_buffer) return buffer_addresses(wave, inst, timing, address);
   const bool store = timing.is_store || timing.is_atomic;
   const Operand vector = inst.src[0];
   const Operand base = inst.src[store ? 2 : 1];
@@ -41,6 +64,7 @@ void addresses_of(Wave& wave, const Inst& inst, const InstTiming& timing,
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     address[lane] = constant + (scalar_base ? row[lane] : read_lane<uint64_t>(row, lane));
   }
+  return wave.exec();
 }
 
 // Published for a Radeon VII (sebbbi/perftest): 4.7 clocks for a linear dword and 3.6 for a uniform
@@ -89,10 +113,9 @@ LdsCost banked_cost(const uint32_t* address, uint64_t exec, const Inst& inst,
 LaneLines lane_lines(Wave& wave, const Inst& inst, const InstTiming& timing, uint32_t line_bytes,
                      DeviceAddresses& addresses) {
   LaneLines lines;
-  const uint64_t exec = wave.exec();
   std::array<uint64_t, kLanes> address;
-  addresses_of(wave, inst, timing, address);
-  for_each_lane(exec, [&](uint32_t lane) {
+  const uint64_t lanes = addresses_of(wave, inst, timing, address);
+  for_each_lane(lanes, [&](uint32_t lane) {
     const uint64_t at = addresses(address[lane]);
     const uint64_t first = at / line_bytes;
     const uint64_t last = (at + timing.bytes - 1) / line_bytes;
