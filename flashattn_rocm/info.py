@@ -18,7 +18,6 @@ BACKENDS = ("hip", "sim")
 # Key in lib/kernels.json, heading in the table.
 _RESOURCES = {
     "head_dim": "D",
-    "causal": "causal",
     "block_m": "rows",
     "block_n": "keys",
     "threads": "threads",

@@ -32,7 +32,8 @@ def flash_attn_func(
     ``h // (num_heads // num_heads_k)``.
 
     Args:
-        q: (batch, seqlen_q, num_heads, head_dim), float16; head_dim 32, 64 or 128. Any strides; a last
+        q: (batch, seqlen_q, num_heads, head_dim), float16; head_dim at most 128 (32, 64 and 128 have
+            tiles of their own, others are padded inside the kernel). Any strides; a last
             dimension that is not contiguous is copied first, as upstream does.
         k: (batch, seqlen_k, num_heads_k, head_dim), float16, otherwise as q. num_heads_k divides num_heads.
         v: as k.

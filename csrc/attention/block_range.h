@@ -3,40 +3,54 @@
 // seqlen_k.
 #pragma once
 
+#include "core/fwd_args.h"
 #include "core/tile.h"
 
 namespace flashattn {
 
-template <Mask mask>
 struct Visible {
   int seqlen_q;
   int seqlen_k;
+  int window_left;
+  int window_right;
 
-  // Row `row` sees keys [0, key_end(row)); none if it is not positive.
+  // Row `row` sees keys [key_begin(row), key_end(row)); none if that is empty.
+  __device__ int key_begin(int row) const {
+    const int begin = row + seqlen_k - seqlen_q - window_left;
+    return begin > 0 ? begin : 0;
+  }
   __device__ int key_end(int row) const {
-    if constexpr (mask == Mask::full) return seqlen_k;
     // Rows of the tile past seqlen_q are never stored; the bound keeps their keys in range.
-    const int end = seqlen_k - seqlen_q + row + 1;
+    const int end = row + seqlen_k - seqlen_q + window_right + 1;
     return end < seqlen_k ? end : seqlen_k;
   }
 };
 
+// Blocks [begin, end) hold the keys that some row sees; of these, [whole_begin, whole_end) are seen
+// whole by every row.
 struct BlockRange {
-  int unmasked_end;  // blocks [0, unmasked_end) are seen whole by every row
-  int end;           // blocks [unmasked_end, end) are seen in part
+  int begin, whole_begin, whole_end, end;
 
-  template <Tile T, Mask mask>
-  __device__ static BlockRange of(Visible<mask> visible, int first_row) {
+  template <Tile T>
+  __device__ static BlockRange of(const Visible& visible, int first_row) {
     const int rows_left = visible.seqlen_q - first_row;
     const int last_row = first_row + (rows_left < T.block_m ? rows_left : T.block_m) - 1;
-    const int seen_by_all = clamp0(visible.key_end(first_row));
-    const int seen_by_any = clamp0(visible.key_end(last_row));
-    return {.unmasked_end = seen_by_all / T.block_n,
-            .end = seen_by_any / T.block_n + (seen_by_any % T.block_n != 0)};
+    const int end = ceil_block<T>(clamp0(visible.key_end(last_row)));
+    const int begin = visible.key_begin(first_row) / T.block_n;
+    return {.begin = begin < end ? begin : end,
+            .whole_begin = ceil_block<T>(visible.key_begin(last_row)),
+            .whole_end = clamp0(visible.key_end(first_row)) / T.block_n,
+            .end = end};
   }
+
+  __device__ bool is_whole(int block) const { return block >= whole_begin && block < whole_end; }
 
  private:
   __device__ static int clamp0(int x) { return x > 0 ? x : 0; }
+  template <Tile T>
+  __device__ static int ceil_block(int key) {
+    return key / T.block_n + (key % T.block_n != 0);
+  }
 };
 
 }  // namespace flashattn

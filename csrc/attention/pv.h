@@ -8,52 +8,116 @@
 
 namespace flashattn {
 
+// Stores the probabilities of keys [part * p_keys, (part + 1) * p_keys).
 template <Tile T>
-__device__ inline void store_p(LdsStorage<T>& lds, int first_row, int lane_in_group,
-                               const float (&p)[Shape<T>::kRows][Shape<T>::kKeys]) {
-  using L = Shape<T>;
+__device__ inline void store_p(LdsStorage<T>& lds, int first_row, int lane_in_group, int part,
+                               const uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / 2]) {
+  constexpr int kPartPairs = T.p_keys / 2 / kGroupLanes;  // of one lane
 #pragma unroll
-  for (int i = 0; i < L::kRows; ++i)
+  for (int i = 0; i < Shape<T>::kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < L::kKeys; j += 2)
-      lds.p[first_row + i * kGroups][lane_in_group + j / 2 * kGroupLanes] =
-          gcn::as_bits(gcn::to_half2(p[i][j], p[i][j + 1]));
+    for (int j = 0; j < kPartPairs; ++j)
+      lds.p[first_row + i * kGroups][lane_in_group + j * kGroupLanes] = p[i][part * kPartPairs + j];
   gcn::wave_fence();
 }
 
-// Lane c of a group holds columns c * kColVec + {0, ..} of every stripe of 16 * kColVec columns.
+// Pairs [0, 4) of P and V from `first_pair` on, then the 4 after them, and so on.
+//
+// A unit is a pair of keys and a stripe of columns: kRows x 4 products. Streamed: while one unit is
+// multiplied the V of the unit kAhead later and a share of the next 4 pairs of P are read.
 template <Tile T>
-__device__ constexpr int column(int lane_in_group, int stripe) {
-  return (stripe * kGroupLanes + lane_in_group) * Shape<T>::kColVec;
-}
+class PvPairs {
+  using L = Shape<T>;
+  using Columns = Stripes<T>;
+  static constexpr bool kStreamed = T.operands == Operands::streamed;
+  static constexpr int kUnits = 4 * Columns::kCount;
+  static constexpr int kRing = 4, kAhead = kStreamed ? 3 : 0;
+  static_assert(kUnits % kRing == 0);
+
+ public:
+  __device__ PvPairs(const LdsStorage<T>& lds, int first_row, int lane_in_group, int first_pair)
+      : p_at_(&lds.p[first_row][0]),
+        v_at_(&lds.kv.v[first_pair][0]),
+        lane_in_group_(lane_in_group) {
+    if constexpr (kStreamed) {
+#pragma unroll
+      for (int i = 0; i < L::kRows; ++i) p_[0][i] = p4(i, 0);
+#pragma unroll
+      for (int unit = 0; unit < kAhead; ++unit) v_[unit] = v(unit);
+    }
+  }
+
+  template <bool last>
+  __device__ void multiply8(float (&o)[L::kRows][L::kCols]) {
+    multiply4<0, true>(o);
+    multiply4<1, !last>(o);
+  }
+
+ private:
+  template <int set, bool more>
+  __device__ void multiply4(float (&o)[L::kRows][L::kCols]) {
+    if constexpr (!kStreamed) {
+#pragma unroll
+      for (int i = 0; i < L::kRows; ++i) p_[set][i] = p4(i, 0);
+    }
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      if (!kStreamed || more || unit + kAhead < kUnits)
+        v_[(unit + kAhead) % kRing] = v(unit + kAhead);
+      if constexpr (kStreamed && more) {
+#pragma unroll
+        for (int i = share(unit); i < share(unit + 1); ++i) p_[1 - set][i] = p4(i, 4);
+      }
+      multiply_unit(unit, p_[set], v_[unit % kRing], o);
+      if constexpr (kStreamed) gcn::pin_schedule();
+    }
+    p_at_ += 4;
+    v_at_ += 4 * v_pitch_pairs(T);
+  }
+
+  // Rows of P are read evenly along the units.
+  __device__ static constexpr int share(int unit) { return unit * L::kRows / kUnits; }
+
+  __device__ static void multiply_unit(int unit, const gcn::pairs4 (&p)[L::kRows],
+                                       const gcn::pairs4& v, float (&o)[L::kRows][L::kCols]) {
+    const Stripe stripe = Columns::at(unit % Columns::kCount);
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+      for (int c = 0; c < stripe.width; ++c) {
+        float& acc = o[i][stripe.first + c];
+        acc = gcn::dot2(gcn::as_half2(p[i][unit / Columns::kCount]), gcn::as_half2(v[c]), acc);
+      }
+  }
+
+  __device__ gcn::pairs4 p4(int i, int pair) const {
+    return lds_read<gcn::pairs4>(p_at_ + i * kGroups * p_pitch_pairs(T) + pair);
+  }
+
+  __device__ gcn::pairs4 v(int unit) const {
+    const Stripe stripe = Columns::at(unit % Columns::kCount);
+    const uint32_t* at =
+        v_at_ + unit / Columns::kCount * v_pitch_pairs(T) + Columns::column(stripe, lane_in_group_);
+    if (stripe.width == 4) return lds_read<gcn::pairs4>(at);
+    if (stripe.width == 1) return {*at, 0, 0, 0};
+    const auto two = lds_read<gcn::pairs2>(at);
+    return {two[0], two[1], 0, 0};
+  }
+
+  const uint32_t* p_at_;
+  const uint32_t* v_at_;
+  int lane_in_group_;
+  gcn::pairs4 p_[2][L::kRows];
+  gcn::pairs4 v_[kRing];
+};
 
 template <Tile T>
 __device__ inline void accumulate_pv(const LdsStorage<T>& lds, int first_row, int lane_in_group,
-                                     float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
-  using L = Shape<T>;
-  using ColPairs = uint32_t __attribute__((ext_vector_type(L::kColVec)));
-  constexpr int kStripes = L::kCols / L::kColVec;
-
+                                     int part, float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
+  PvPairs<T> pairs(lds, first_row, lane_in_group, part * T.p_keys / 2);
 #pragma unroll 1
-  for (int pair = 0; pair < L::kPairs; pair += 4) {
-    gcn::pairs4 p[L::kRows];
-#pragma unroll
-    for (int i = 0; i < L::kRows; ++i) p[i] = lds.p4(first_row + i * kGroups, pair);
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-#pragma unroll
-      for (int stripe = 0; stripe < kStripes; ++stripe) {
-        const auto v =
-            lds.template read<ColPairs>(&lds.v[pair + e][column<T>(lane_in_group, stripe)]);
-#pragma unroll
-        for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-          for (int c = 0; c < L::kColVec; ++c) {
-            float& acc = o[i][stripe * L::kColVec + c];
-            acc = gcn::dot2(gcn::as_half2(p[i][e]), gcn::as_half2(v[c]), acc);
-          }
-      }
-  }
+  for (int pair = 0; pair + 8 < T.p_keys / 2; pair += 8) pairs.template multiply8<false>(o);
+  pairs.template multiply8<true>(o);
   gcn::wave_fence();
 }
 

@@ -3,7 +3,7 @@
 // A wave owns rows_per_wave whole query rows, so neither softmax nor P ever crosses waves. Its
 // lanes form 4 groups of 16 (a group is a DPP row): group g holds query rows g, g + 4, g + 8, ...
 // of the wave; lane c of a group holds keys c, c + 16, c + 32, ... of the block, and for O an
-// even share of the head_dim columns.
+// even share of the head_dim_v columns.
 #pragma once
 
 #include "core/lds_budget.h"
@@ -19,12 +19,14 @@ struct Shape {
   static constexpr int kRows = T.rows_per_wave() / kGroups;  // query rows of a lane
   static constexpr int kKeys = T.block_n / kGroupLanes;      // keys of a lane in a block
   static constexpr int kPairs = T.block_n / 2;               // pairs of keys in a block
-  static constexpr int kCols = T.head_dim / kGroupLanes;     // O columns of a lane
-  static constexpr int kColVec = kCols < 4 ? kCols : 4;      // of them adjacent
+  static constexpr int kCols = T.head_dim_v / kGroupLanes;   // O columns of a lane
 
   static_assert(T.block_m % (T.waves * kGroups) == 0, "block_m: whole rows for each lane group");
   static_assert(T.block_n % (2 * kGroupLanes) == 0, "block_n: keys are paired 16 apart");
-  static_assert(T.head_dim % (2 * kGroupLanes) == 0, "head_dim: at least 2 columns a lane");
+  static_assert(T.block_n % T.p_keys == 0 && T.p_keys % (2 * kGroupLanes) == 0,
+                "p_keys: whole pairs, and whole parts of block_n");
+  static_assert(T.head_dim % 16 == 0 && T.head_dim_v % kGroupLanes == 0,
+                "head_dim: the inner loops take 16 columns at a time");
   static_assert(fits_lds(T), "the tile needs more than 64 KiB of LDS");
 };
 
@@ -33,5 +35,28 @@ struct Shape {
 __device__ constexpr int first_key_of_pair(int pair) {
   return pair / kGroupLanes * (2 * kGroupLanes) + pair % kGroupLanes;
 }
+
+// The columns of O fall into stripes: in a stripe lane c of a group holds `width` adjacent ones, so
+// that it reads V by one instruction. Stripes of 4 as far as they go, then of 2 and 1.
+struct Stripe {
+  int first;  // of the lane's own columns, and times 16 of the tile's
+  int width;
+};
+
+template <Tile T>
+struct Stripes {
+  static constexpr int kCols = Shape<T>::kCols;
+  static constexpr int kCount = kCols / 4 + (kCols % 4 >= 2) + kCols % 2;
+
+  __device__ static constexpr Stripe at(int i) {
+    if (i < kCols / 4) return {.first = i * 4, .width = 4};
+    const bool two = kCols % 4 >= 2 && i == kCols / 4;
+    return {.first = two ? kCols / 4 * 4 : kCols - 1, .width = two ? 2 : 1};
+  }
+  // First column of the tile that lane c of a group holds in a stripe.
+  __device__ static constexpr int column(Stripe stripe, int lane_in_group) {
+    return stripe.first * kGroupLanes + lane_in_group * stripe.width;
+  }
+};
 
 }  // namespace flashattn

@@ -1,43 +1,30 @@
-// The online softmax of one query row in base 2 (Milakov & Gimelshein 2018; FlashAttention-2).
+// The online softmax of query rows in base 2 (Milakov & Gimelshein 2018; FlashAttention-2), with a
+// lazy maximum.
 //
-// The 16 lanes of a group share the row: `max` is the same in all of them, `sum` is each lane's
-// share until finish().
+// Probabilities are 2^(score * scale - shift). Every shift gives the same O and LSE; it only has to
+// keep them in range. So it follows the row's maximum no closer than 2^kSlack: a row is rescaled
+// when a score exceeds `limit` = (shift + kSlack) / scale, which is rare after the first blocks.
+// The scale is positive here.
 #pragma once
 
+#include "core/tile.h"
 #include "gcn/dpp.h"
 #include "gcn/math.h"
+#include "gcn/wave.h"
 
 namespace flashattn {
 
-struct SoftmaxState {
-  float max = -__builtin_inff();  // of score * softmax_scale * log2(e)
-  float sum = 0.0f;               // of 2^(score - max)
+inline constexpr float kSlack = 8.0f;  // of the 16 powers of two of fp16, in which P is stored
 
-  // Takes this lane's new scores, turns them into probabilities relative to the new maximum, and
-  // returns the factor for what was accumulated before.
-  //
-  // The maximum is taken over the very numbers that are subtracted from: with an fma here in
-  // place of a rounded product and a difference, a row of equal scores near 1e6 would get
-  // probabilities off by 2^(1/32).
-  template <int n>
-  __device__ float update(float (&score)[n]) {
-    float block_max = score[0];
-#pragma unroll
-    for (int j = 1; j < n; ++j) block_max = __builtin_fmaxf(block_max, score[j]);
-    const float new_max = __builtin_fmaxf(max, gcn::max_row16(block_max));
-    // While a row has seen no key its maximum is -inf, and -inf - -inf is NaN. Any finite number
-    // serves as well: every 2^(-inf - x) is 0.
-    const float base = new_max == -__builtin_inff() ? 0.0f : new_max;
-    const float rescale = gcn::exp2(max - base);
-    float block_sum = 0.0f;
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
-      score[j] = gcn::exp2(score[j] - base);
-      block_sum += score[j];
-    }
-    max = new_max;
-    sum = sum * rescale + block_sum;
-    return rescale;
+// The 16 lanes of a group share a row: `limit` is the same in all of them, `sum` is each lane's
+// share until finish().
+struct SoftmaxRow {
+  float limit = -__builtin_inff();  // a score, not yet scaled
+  float sum = 0.0f;                 // of 2^(score * scale - shift)
+
+  // Finite for a row that has seen no key: its scores are all -inf, and -inf - -inf is NaN.
+  __device__ float shift(float scale) const {
+    return gcn::max2(__builtin_fmaf(limit, scale, -kSlack), -3.402823466e38f);
   }
 
   struct Result {
@@ -45,12 +32,77 @@ struct SoftmaxState {
     float lse;          // natural log of the sum of exp(score * softmax_scale)
   };
 
-  __device__ Result finish() const {
+  __device__ Result finish(float scale) const {
     constexpr float ln2 = 0.693147180559945309417f;
     const float row_sum = gcn::sum_row16(sum);
     if (row_sum == 0.0f) return {.inverse_sum = 0.0f, .lse = -__builtin_inff()};
-    return {.inverse_sum = gcn::reciprocal(row_sum), .lse = (max + gcn::log2(row_sum)) * ln2};
+    return {.inverse_sum = gcn::reciprocal(row_sum),
+            .lse = (shift(scale) + gcn::log2(row_sum)) * ln2};
   }
+};
+
+// The scores of a lane's rows in one block become probabilities; O follows where a row's shift
+// moves.
+template <Tile T, int rows, int keys, int cols>
+class BlockSoftmax {
+  static_assert(keys % 2 == 0);
+
+ public:
+  __device__ BlockSoftmax(float scale, SoftmaxRow (&row)[rows]) : scale_(scale), row_(row) {}
+
+  __device__ void raise_limits(const float (&score)[rows][keys], float (&o)[rows][cols]) {
+    float most[rows];
+#pragma unroll
+    for (int i = 0; i < rows; ++i) most[i] = largest(score[i]);
+    if constexpr (T.rescale == Rescale::lazy) {
+      if (!gcn::any_lane(excess(most) > 0.0f)) return;
+    }
+    const float slack = kSlack * gcn::reciprocal(scale_);
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const float before = row_[i].shift(scale_);
+      row_[i].limit = gcn::max2(row_[i].limit, gcn::max_row16(most[i]) + slack);
+      const float factor = gcn::exp2(before - row_[i].shift(scale_));
+      row_[i].sum *= factor;
+#pragma unroll
+      for (int c = 0; c < cols; ++c) gcn::scale_by(o[i][c], factor);
+    }
+  }
+
+  // Pairs of probabilities in fp16.
+  __device__ void probabilities(const float (&score)[rows][keys], uint32_t (&p)[rows][keys / 2]) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const float shift = row_[i].shift(scale_);
+#pragma unroll
+      for (int j = 0; j < keys; j += 2) {
+        const float a = gcn::exp2(__builtin_fmaf(score[i][j], scale_, -shift));
+        const float b = gcn::exp2(__builtin_fmaf(score[i][j + 1], scale_, -shift));
+        row_[i].sum += a;
+        row_[i].sum += b;
+        p[i][j / 2] = gcn::as_bits(gcn::to_half2(a, b));
+      }
+    }
+  }
+
+ private:
+  __device__ static float largest(const float (&score)[keys]) {
+    float x = gcn::max2(score[0], score[1]);
+#pragma unroll
+    for (int j = 2; j < keys; j += 2) x = gcn::max3(x, score[j], score[j + 1]);
+    return x;
+  }
+
+  // Above zero if a row of this lane exceeds its limit.
+  __device__ float excess(const float (&most)[rows]) const {
+    float x = most[0] - row_[0].limit;
+#pragma unroll
+    for (int i = 1; i < rows; ++i) x = gcn::max2(x, most[i] - row_[i].limit);
+    return x;
+  }
+
+  float scale_;
+  SoftmaxRow (&row_)[rows];
 };
 
 }  // namespace flashattn

@@ -1,9 +1,10 @@
 // Global memory -> registers -> LDS, for the resident Q tile and the streamed K and V tiles.
-// Rows past the end of the sequence become zeros: what an earlier kernel left in LDS, or lies
-// behind the tensor, never meets a multiplication.
+// Rows past the end of the sequence and columns past the head's become zeros: what an earlier
+// kernel left in LDS, or lies behind the tensor, never meets a multiplication.
 #pragma once
 
 #include "attention/lds_storage.h"
+#include "gcn/buffer_io.h"
 #include "gcn/global_io.h"
 #include "gcn/vec.h"
 
@@ -17,73 +18,135 @@ struct Rows {
   const gcn::half* base;
   int64_t row_stride;
   int count;
-  bool aligned;
-
-  __device__ gcn::half8 load8(int row, int col) const {
-    if (row >= count) return gcn::half8{};
-    return gcn::load8(base + row * row_stride + col, aligned);
-  }
+  int columns;
 };
 
-template <Tile T>
-__device__ inline void stage_q(LdsStorage<T>& lds, const Rows& q, int first_row) {
-  constexpr int kRowChunks = T.head_dim / kChunk;
-  for (int i = threadIdx.x; i < T.block_m * kRowChunks; i += T.threads()) {
-    const int row = i / kRowChunks, col = i % kRowChunks * kChunk;
-    lds.template write<gcn::half8>(&lds.q[row][col], q.load8(first_row + row, col));
-  }
-}
+// How the threads of a workgroup share the chunks of `rows` rows of `columns` columns: a row takes
+// kLanes threads, thread t moves chunk t % kLanes of rows t / kLanes + i * kRowsAtOnce.
+template <Tile T, int rows, int columns>
+struct Share {
+  static constexpr int kRowChunks = columns / kChunk;
+  static constexpr int kLanes = kRowChunks <= 2    ? 2
+                                : kRowChunks <= 4  ? 4
+                                : kRowChunks <= 8  ? 8
+                                : kRowChunks <= 16 ? 16
+                                : kRowChunks <= 32 ? 32
+                                                   : 64;
+  static constexpr int kRowsAtOnce = T.threads() / kLanes < rows ? T.threads() / kLanes : rows;
+  static constexpr int kSteps = rows / kRowsAtOnce;
+  static constexpr bool kAllBusy = kLanes == kRowChunks && kRowsAtOnce * kLanes == T.threads();
+  static_assert(kLanes >= kRowChunks && rows % kRowsAtOnce == 0);
 
-// One K tile and one V tile on their way: load() starts the reads of the next block, store()
-// puts them into LDS once no wave reads the current block any more.
-template <Tile T>
-class KvInFlight {
+  __device__ static int row() { return static_cast<int>(threadIdx.x) / kLanes; }
+  __device__ static int col() { return static_cast<int>(threadIdx.x) % kLanes * kChunk; }
+  __device__ static bool busy() { return kAllBusy || (col() < columns && row() < kRowsAtOnce); }
+};
+
+// The reads of this thread from rows [first, first + n) of a head; n is 0 for zeros alone.
+template <Access access>
+class TileReader;
+
+template <>
+class TileReader<Access::chunks> {
  public:
-  __device__ void load(const Rows& k, const Rows& v, int first_key) {
+  __device__ TileReader(const Rows& rows, int first, int n, int row, int col)
+      : row_bytes_(static_cast<uint32_t>(rows.row_stride) * sizeof(gcn::half)),
+        resource_(resource(rows, first, n)),
+        offset_(col < rows.columns ? row * row_bytes_ + col * sizeof(gcn::half) : kOutside) {}
+
+  // The chunk `down` rows below the thread's own; `down` is the same for all threads.
+  __device__ gcn::half8 read(int down) const {
+    return gcn::load8(resource_, offset_, down * row_bytes_);
+  }
+
+ private:
+  // The host sees to it that a tile ends below it.
+  static constexpr uint32_t kOutside = 0x80000000u;
+
+  __device__ gcn::BufferResource resource(const Rows& rows, int first, int n) const {
+    const int left = rows.count - first, held = left < n ? left : n;
+    const uint32_t bytes =
+        held > 0 ? (held - 1) * row_bytes_ + rows.columns * sizeof(gcn::half) : 0;
+    return gcn::buffer(rows.base + first * rows.row_stride, bytes);
+  }
+
+  uint32_t row_bytes_;
+  gcn::BufferResource resource_;
+  uint32_t offset_;
+};
+
+template <>
+class TileReader<Access::elements> {
+ public:
+  __device__ TileReader(const Rows& rows, int first, int n, int row, int col)
+      : rows_(rows), row_(first + row), col_(col), end_(n == 0 ? 0 : rows.count) {}
+
+  __device__ gcn::half8 read(int down) const {
+    const int row = row_ + down;
+    const int columns = row < end_ ? rows_.columns - col_ : 0;
+    return gcn::load_elements(rows_.base + row * rows_.row_stride + col_, columns);
+  }
+
+ private:
+  const Rows& rows_;
+  int row_, col_, end_;
+};
+
+// A tile of `rows` rows and `columns` columns on its way: load() starts the reads, the registers
+// are stored once LDS has room.
+template <Tile T, int rows, int columns>
+class InFlight {
+ public:
+  using S = Share<T, rows, columns>;
+
+  __device__ void load(const Rows& from, int first, bool exists) {
+    const TileReader<T.access> reader(from, first, exists ? rows : 0, S::row(), S::col());
 #pragma unroll
-    for (int i = 0; i < kKChunks; ++i) {
-      const int chunk = threadIdx.x + i * T.threads();
-      if (kKWhole || chunk < kKTotal)
-        k_[i] = k.load8(first_key + chunk / kRowChunks, chunk % kRowChunks * kChunk);
-    }
+    for (int i = 0; i < S::kSteps; ++i) chunk_[i] = reader.read(i * S::kRowsAtOnce);
+  }
+
+  template <int pitch>
+  __device__ void store(gcn::half (&to)[rows][pitch]) const {
+    if (!S::busy()) return;
 #pragma unroll
-    for (int i = 0; i < kVChunks; ++i) {
-      const int chunk = threadIdx.x + i * T.threads();
-      if (!kVWhole && chunk >= kVTotal) continue;
-      const int key = first_key + first_key_of_pair(chunk / kRowChunks);
-      const int col = chunk % kRowChunks * kChunk;
-      v_[i][0] = v.load8(key, col);
-      v_[i][1] = v.load8(key + kGroupLanes, col);
+    for (int i = 0; i < S::kSteps; ++i)
+      lds_write(&to[S::row() + i * S::kRowsAtOnce][S::col()], chunk_[i]);
+  }
+
+ private:
+  gcn::half8 chunk_[S::kSteps];
+};
+
+// The same for V: a thread moves a row and its partner 16 keys on, and they meet in LDS.
+template <Tile T>
+class VInFlight {
+  using S = Share<T, T.block_n / 2, T.head_dim_v>;  // rows of pairs
+  static_assert(S::kRowsAtOnce % kGroupLanes == 0 || kGroupLanes % S::kRowsAtOnce == 0,
+                "the first key of a pair is then a sum of the thread's and the step's");
+
+ public:
+  __device__ void load(const Rows& from, int first, bool exists) {
+    const TileReader<T.access> reader(from, first, exists ? T.block_n : 0,
+                                      first_key_of_pair(S::row()), S::col());
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i) {
+      const int down = first_key_of_pair(i * S::kRowsAtOnce);
+      row_[i][0] = reader.read(down);
+      row_[i][1] = reader.read(down + kGroupLanes);
     }
   }
 
-  __device__ void store(LdsStorage<T>& lds) const {
+  __device__ void store(VTile<T>& to) const {
+    if (!S::busy()) return;
 #pragma unroll
-    for (int i = 0; i < kKChunks; ++i) {
-      const int chunk = threadIdx.x + i * T.threads();
-      if (kKWhole || chunk < kKTotal)
-        lds.template write<gcn::half8>(&lds.k[chunk / kRowChunks][chunk % kRowChunks * kChunk],
-                                       k_[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < kVChunks; ++i) {
-      const int chunk = threadIdx.x + i * T.threads();
-      if (!kVWhole && chunk >= kVTotal) continue;
-      uint32_t* dst = &lds.v[chunk / kRowChunks][chunk % kRowChunks * kChunk];
-      lds.template write<gcn::pairs4>(dst, interleave(v_[i], 0));
-      lds.template write<gcn::pairs4>(dst + 4, interleave(v_[i], 4));
+    for (int i = 0; i < S::kSteps; ++i) {
+      uint32_t* dst = &to[S::row() + i * S::kRowsAtOnce][S::col()];
+      lds_write(dst, interleave(row_[i], 0));
+      lds_write(dst + 4, interleave(row_[i], 4));
     }
   }
 
  private:
-  static constexpr int kRowChunks = T.head_dim / kChunk;
-  static constexpr int kKTotal = T.block_n * kRowChunks;
-  static constexpr int kVTotal = T.block_n / 2 * kRowChunks;
-  static constexpr int kKChunks = (kKTotal + T.threads() - 1) / T.threads();
-  static constexpr int kVChunks = (kVTotal + T.threads() - 1) / T.threads();
-  static constexpr bool kKWhole = kKTotal % T.threads() == 0;
-  static constexpr bool kVWhole = kVTotal % T.threads() == 0;
-
   // Two rows of V side by side become pairs along the keys, four columns at a time.
   __device__ static gcn::pairs4 interleave(const gcn::half8 (&rows)[2], int col) {
     gcn::pairs4 x;
@@ -92,8 +155,20 @@ class KvInFlight {
     return x;
   }
 
-  gcn::half8 k_[kKChunks];
-  gcn::half8 v_[kVChunks][2];
+  gcn::half8 row_[S::kSteps][2];
 };
+
+// With a negative scale the largest score belongs to the least product: Q changes its sign instead.
+template <Tile T>
+__device__ inline void stage_q(LdsStorage<T>& lds, const Rows& q, int first_row, bool negate) {
+  using S = Share<T, T.block_m, T.head_dim>;
+  const TileReader<T.access> reader(q, first_row, T.block_m, S::row(), S::col());
+  if (!S::busy()) return;
+#pragma unroll 4
+  for (int i = 0; i < S::kSteps; ++i) {
+    const gcn::half8 x = reader.read(i * S::kRowsAtOnce);
+    lds_write(&lds.q[S::row() + i * S::kRowsAtOnce][S::col()], negate ? -x : x);
+  }
+}
 
 }  // namespace flashattn

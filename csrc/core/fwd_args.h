@@ -14,28 +14,28 @@ struct TensorView {
   int64_t head_stride;
 };
 
-// Bits of FwdArgs::aligned16: base and all strides of that tensor are multiples of 16 bytes, so
-// rows may be moved by 16-byte accesses.
-enum Aligned16 : uint32_t {
-  kAlignedQ = 1u << 0,
-  kAlignedK = 1u << 1,
-  kAlignedV = 1u << 2,
-  kAlignedO = 1u << 3,
-};
+// Sums of two lengths and a window side stay in int32.
+inline constexpr int32_t kMaxSeqlen = 1 << 28;
 
 struct FwdArgs {
   TensorView q;  // [batch, seqlen_q, heads_q, head_dim]
   TensorView k;  // [batch, seqlen_k, heads_kv, head_dim]
-  TensorView v;  // [batch, seqlen_k, heads_kv, head_dim]
-  TensorView o;  // [batch, seqlen_q, heads_q, head_dim]
+  TensorView v;  // [batch, seqlen_k, heads_kv, head_dim_v]
+  TensorView o;  // [batch, seqlen_q, heads_q, head_dim_v]
   float* lse;    // [batch, heads_q, seqlen_q], contiguous, natural log
   int32_t batch;
   int32_t seqlen_q;
   int32_t seqlen_k;
   int32_t heads_q;
   int32_t heads_kv;
+  int32_t head_dim;
+  int32_t head_dim_v;
+  // Query i sees keys [i + d - window_left, i + d + window_right], d = seqlen_k - seqlen_q
+  // (aligned at the bottom right, as in flash-attn). Causal is window_right = 0; kMaxSeqlen means
+  // no bound.
+  int32_t window_left;
+  int32_t window_right;
   float softmax_scale;
-  uint32_t aligned16;
 };
 
 }  // namespace flashattn

@@ -5,10 +5,18 @@
 
 namespace flashattn {
 
+// Clocks of one workgroup on the card that the tuner measured (docs/tuning): what dispatch weighs.
+struct FwdClocks {
+  int fixed;      // prologue and epilogue
+  int step;       // one step, alone on its compute unit
+  int step_full;  // one step, with workgroups_per_cu of them on the compute unit
+};
+
 struct FwdKernel {
   const char* name;
   Tile tile;
-  Mask mask;
+  int workgroups_per_cu;
+  FwdClocks clocks;
 };
 
 }  // namespace flashattn

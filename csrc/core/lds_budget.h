@@ -1,5 +1,5 @@
 // The one home of LDS arithmetic: kernels assert that their storage has this size, the build
-// compares it with the code object, the host and Python ask here.
+// compares it with the code object, the host, the tuner and Python ask here.
 #pragma once
 
 #include "core/tile.h"
@@ -12,28 +12,28 @@ inline constexpr int kLdsBytesPerWorkgroup = 65536;  // gfx906: one workgroup ma
 // accesses aligned and puts the 16 rows that a wave reads at once on different banks.
 inline constexpr int kRowPadHalves = 8;
 
-// The same, in pairs of halves: rows of V (pairs of keys along a row of head_dim) and of P.
+// The same, in pairs of halves: rows of V (pairs of keys along a row of head_dim_v) and of P.
 inline constexpr int kRowPadPairs = 4;
 
 struct LdsBudget {
-  int q;  // block_m rows of head_dim halves
-  int k;  // block_n rows of head_dim halves
-  int v;  // block_n / 2 rows of head_dim pairs (key, its partner)
-  int p;  // block_m rows of block_n / 2 pairs
+  int q;   // block_m rows of head_dim halves
+  int kv;  // K: block_n rows of head_dim halves; V: block_n / 2 rows of pairs (key, its partner)
+  int p;   // block_m rows of p_keys / 2 pairs
 
-  constexpr int total() const { return q + k + v + p; }
+  constexpr int total() const { return q + kv + p; }
 };
 
 constexpr int q_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
 constexpr int k_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
-constexpr int v_pitch_pairs(const Tile& tile) { return tile.head_dim + kRowPadPairs; }
-constexpr int p_pitch_pairs(const Tile& tile) { return tile.block_n / 2 + kRowPadPairs; }
+constexpr int v_pitch_pairs(const Tile& tile) { return tile.head_dim_v + kRowPadPairs; }
+constexpr int p_pitch_pairs(const Tile& tile) { return tile.p_keys / 2 + kRowPadPairs; }
 
 constexpr LdsBudget fwd_lds_budget(const Tile& tile) {
   constexpr int half = 2, pair = 4;  // bytes
+  const int k = tile.block_n * k_pitch_halves(tile) * half;
+  const int v = tile.block_n / 2 * v_pitch_pairs(tile) * pair;
   return {.q = tile.block_m * q_pitch_halves(tile) * half,
-          .k = tile.block_n * k_pitch_halves(tile) * half,
-          .v = tile.block_n / 2 * v_pitch_pairs(tile) * pair,
+          .kv = tile.kv == KvBuffers::apart ? k + v : (k > v ? k : v),
           .p = tile.block_m * p_pitch_pairs(tile) * pair};
 }
 

@@ -1,24 +1,43 @@
-// A tile: what one workgroup of the forward computes at a time. Rows come from configs/<arch>.toml.
+// A tile: what one workgroup of the forward computes at a time, and how its data flows. Rows come
+// from configs/<arch>.toml; an experiment is another row.
 #pragma once
 
 namespace flashattn {
 
 inline constexpr int kWaveSize = 64;
 
+// Where the K and V tiles of a step are in LDS: side by side, both written at the step's start; or
+// in one buffer, V after K has been used. In turns costs two more barriers a step and half the
+// space, which larger blocks can use.
+enum class KvBuffers { apart, in_turns };
+
+// How operands leave LDS in the two products: the next ones are read while the current ones are
+// multiplied, or a group at a time right before its use.
+enum class Operands { streamed, on_demand };
+
+// When O follows the row maximum: only once it has grown by 2^8 (softmax_state.h), or in each step.
+enum class Rescale { lazy, always };
+
+// How rows move between global memory and registers: by 16 bytes, which wants a base and strides
+// that are multiples of 4 bytes and rows of multiples of 16; or element by element.
+enum class Access { chunks, elements };
+
 struct Tile {
-  int head_dim;  // elements of one row of Q, K, V and O
-  int block_m;   // query rows of a workgroup
-  int block_n;   // keys of one step
-  int waves;     // waves of a workgroup; each owns block_m / waves whole query rows
+  int head_dim;    // columns of Q and K; a multiple of 16, rows of fewer are padded with zeros
+  int head_dim_v;  // columns of V and O, likewise
+  int block_m;     // query rows of a workgroup
+  int block_n;     // keys of one step
+  int waves;       // waves of a workgroup; each owns block_m / waves whole query rows
+  int p_keys;      // keys whose probabilities are in LDS at once; divides block_n
+  KvBuffers kv;
+  Operands operands;
+  Rescale rescale;
+  Access access;
 
   constexpr int threads() const { return waves * kWaveSize; }
   constexpr int rows_per_wave() const { return block_m / waves; }
 
   friend constexpr bool operator==(const Tile&, const Tile&) = default;
 };
-
-// Which keys a query row may see. Causal is aligned at the bottom right, as in flash-attn:
-// key j is visible to row i iff j <= i + seqlen_k - seqlen_q.
-enum class Mask { full, causal };
 
 }  // namespace flashattn

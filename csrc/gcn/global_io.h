@@ -1,29 +1,31 @@
-// Moves pieces of rows between global memory and registers.
+// Moves pieces of rows between global memory and registers by plain 64-bit addresses.
 #pragma once
 
 #include "gcn/vec.h"
 
 namespace flashattn::gcn {
 
-// 8 halves. `aligned` is uniform over the grid: either one global_load_dwordx4, or 8 loads of 2
-// bytes, the only width that a tensor of halves always allows.
-__device__ inline half8 load8(const half* src, bool aligned) {
-  if (aligned) return *reinterpret_cast<const half8*>(src);
-  half8 x;
+// 8 halves by loads of 2 bytes, the only width that a tensor of halves always allows; zeros from
+// element `count` on.
+__device__ inline half8 load_elements(const half* src, int count) {
+  half8 x{};
 #pragma unroll
-  for (int i = 0; i < 8; ++i) x[i] = src[i];
+  for (int i = 0; i < 8; ++i)
+    if (i < count) x[i] = src[i];
   return x;
 }
 
 template <int n>
-__device__ inline void store(half* dst, const half (&x)[n], bool aligned) {
-  using Vec = half __attribute__((ext_vector_type(n)));
-  if (aligned) {
-    *reinterpret_cast<Vec*>(dst) = __builtin_bit_cast(Vec, x);
-    return;
-  }
+__device__ inline void store(half* dst, const half (&x)[n]) {
+  using Vec = half __attribute__((ext_vector_type(n), aligned(4)));
+  *reinterpret_cast<Vec*>(dst) = __builtin_bit_cast(Vec, x);
+}
+
+template <int n>
+__device__ inline void store_elements(half* dst, const half (&x)[n], int count) {
 #pragma unroll
-  for (int i = 0; i < n; ++i) dst[i] = x[i];
+  for (int i = 0; i < n; ++i)
+    if (i < count) dst[i] = x[i];
 }
 
 }  // namespace flashattn::gcn

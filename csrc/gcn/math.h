@@ -20,6 +20,23 @@ __device__ inline float dot2(half2 a, half2 b, float acc) {
 // for probabilities below 2^-126 that vanish beside the 1 of the row's maximum.
 __device__ inline float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 
+// One instruction each. __builtin_fmaxf quiets signalling NaNs first, with an instruction an
+// operand.
+__device__ inline float max2(float a, float b) {
+  float x;
+  asm("v_max_f32 %0, %1, %2" : "=v"(x) : "v"(a), "v"(b));
+  return x;
+}
+__device__ inline float max3(float a, float b, float c) {
+  float x;
+  asm("v_max3_f32 %0, %1, %2, %3" : "=v"(x) : "v"(a), "v"(b), "v"(c));
+  return x;
+}
+// In place, so that a branch around it needs no copies.
+__device__ inline void scale_by(float& x, float factor) {
+  asm("v_mul_f32 %0, %0, %1" : "+v"(x) : "v"(factor));
+}
+
 __device__ inline float log2(float x) { return __builtin_amdgcn_logf(x); }  // v_log_f32 is base 2
 
 __device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }

@@ -25,4 +25,16 @@ __device__ inline void wave_fence() {
   __builtin_amdgcn_wave_barrier();
 }
 
+// No instruction moves across, in the compiler's schedule; costs nothing by itself.
+__device__ inline void pin_schedule() { __builtin_amdgcn_sched_barrier(0); }
+
+// The same in all lanes, so that a branch on it is a scalar one.
+__device__ inline bool any_lane(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
+
+// The same value, of which the compiler knows nothing.
+__device__ inline int opaque(int x) {
+  asm volatile("" : "+v"(x));
+  return x;
+}
+
 }  // namespace flashattn::gcn

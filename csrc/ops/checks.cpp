@@ -66,15 +66,15 @@ void check_same_size(const Named& a, const Named& b, int64_t dim, const char* wh
 
 void check_head_dim(const Named& q) {
   const c10::SymInt head_dim = q.tensor.sym_size(3);
-  for (const int served : served_head_dims()) {
-    if (head_dim == served) return;
-  }
-  std::string allowed;
-  for (const int served : served_head_dims()) {
-    allowed += (allowed.empty() ? "" : ", ") + std::to_string(served);
-  }
-  TORCH_CHECK_VALUE(false, "FlashAttention forward only supports head dimension ", allowed, "; ",
-                    q.name, " has head_dim ", head_dim, " (shape ", shape_name(q.tensor), ")");
+  TORCH_CHECK_VALUE(head_dim >= 1 && head_dim <= max_head_dim(),
+                    "FlashAttention forward only supports head dimension at most ", max_head_dim(),
+                    "; ", q.name, " has head_dim ", head_dim, " (shape ", shape_name(q.tensor),
+                    ")");
+}
+
+void check_seqlen(const Named& argument) {
+  TORCH_CHECK_VALUE(argument.tensor.sym_size(1) <= kMaxSeqlen, argument.name, " has a sequence of ",
+                    argument.tensor.sym_size(1), "; allowed is at most ", kMaxSeqlen);
 }
 
 void check_heads(const Named& q, const Named& k) {
@@ -142,6 +142,8 @@ FwdShape check_fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   check_same_size(key, value, 2, "number of heads");
   check_same_size(key, value, 3, "head_dim");
   check_head_dim(query);
+  check_seqlen(query);
+  check_seqlen(key);
   check_heads(query, key);
   for (const Named& argument : {query, key, value}) check_last_stride(argument);
   check_scale(softmax_scale);

@@ -1,45 +1,155 @@
 #include "ops/dispatch.h"
 
-#include <set>
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
 #include <stdexcept>
-#include <string>
 
+#include "core/grid.h"
 #include "fwd_table.h"
 
 namespace flashattn {
 namespace {
 
-constexpr bool one_row_per_key(std::span<const FwdKernel> rows) {
-  for (size_t i = 0; i < rows.size(); ++i) {
-    for (size_t j = i + 1; j < rows.size(); ++j) {
-      if (rows[i].tile.head_dim == rows[j].tile.head_dim && rows[i].mask == rows[j].mask) {
-        return false;
-      }
-    }
-  }
-  return true;
+// Key blocks that a query block visits. The kernel's BlockRange does the same on the card.
+struct Steps {
+  double mean;
+  int64_t most;
+};
+
+int64_t steps_of(const FwdArgs& args, const Tile& tile, int64_t first_row) {
+  const int64_t last_row = std::min<int64_t>(first_row + tile.block_m, args.seqlen_q) - 1;
+  const int64_t diagonal = int64_t{args.seqlen_k} - args.seqlen_q;
+  const int64_t end = std::min<int64_t>(args.seqlen_k, last_row + diagonal + args.window_right + 1);
+  const int64_t begin = std::max<int64_t>(0, first_row + diagonal - args.window_left);
+  if (end <= begin) return 0;
+  return (end + tile.block_n - 1) / tile.block_n - begin / tile.block_n;
 }
-static_assert(one_row_per_key(kFwdKernels), "configs/ has two tiles for one head_dim and mask");
+
+// Query blocks are alike apart from where the mask cuts them, so 64 of them tell the mean.
+Steps count_steps(const FwdArgs& args, const Tile& tile) {
+  constexpr int64_t kSamples = 64;
+  const int64_t blocks = ceil_div(args.seqlen_q, tile.block_m);
+  const int64_t samples = std::min(blocks, kSamples);
+  int64_t sum = 0, most = 0;
+  for (int64_t i = 0; i < samples; ++i) {
+    const int64_t steps = steps_of(args, tile, i * blocks / samples * tile.block_m);
+    sum += steps;
+    most = std::max(most, steps);
+  }
+  return {static_cast<double>(sum) / static_cast<double>(samples), most};
+}
+
+// Clocks of a step with `together` workgroups on the compute unit, between the two that were
+// measured.
+double step_clocks(const FwdKernel& kernel, int64_t together) {
+  if (kernel.workgroups_per_cu == 1) return kernel.clocks.step;
+  const double share = static_cast<double>(together - 1) / (kernel.workgroups_per_cu - 1);
+  return kernel.clocks.step + share * (kernel.clocks.step_full - kernel.clocks.step);
+}
+
+FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
+  const FwdArgs& args = problem.args;
+  const Steps steps = count_steps(args, kernel.tile);
+  const int64_t workgroups =
+      int64_t{ceil_div(args.seqlen_q, kernel.tile.block_m)} * args.heads_q * args.batch;
+  const auto clocks = [&](double count, int64_t together) {
+    return kernel.clocks.fixed + count * step_clocks(kernel, together);
+  };
+  const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
+  const int64_t last_round = workgroups % slots;
+  const int64_t last_together = (last_round + problem.compute_units - 1) / problem.compute_units;
+  const double full = clocks(steps.mean, kernel.workgroups_per_cu);
+  // Equal workgroups run in rounds. Unequal ones fill the gaps of each other, heaviest first, but
+  // none can be cut in two.
+  double total = static_cast<double>(workgroups / slots) * full;
+  if (static_cast<double>(steps.most) > steps.mean) {
+    total += static_cast<double>(last_round) / static_cast<double>(slots) * full;
+    total = std::max(total, clocks(static_cast<double>(steps.most),
+                                   std::min<int64_t>(workgroups / problem.compute_units + 1,
+                                                     kernel.workgroups_per_cu)));
+  } else if (last_round > 0) {
+    total += clocks(steps.mean, last_together);
+  }
+  return {&kernel, workgroups, steps.mean, total};
+}
+
+bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
+  const Tile& tile = kernel.tile;
+  const bool chunks = problem.rows_of_chunks;
+  return tile.head_dim >= problem.args.head_dim && tile.head_dim_v >= problem.args.head_dim_v &&
+         (tile.access == Access::chunks) == chunks;
+}
+
+std::mutex override_mutex;
+std::optional<std::string> override_tile;
+
+std::string wanted_tile() {
+  {
+    const std::lock_guard lock(override_mutex);
+    if (override_tile) return *override_tile;
+  }
+  const char* name = std::getenv("FLASHATTN_ROCM_FWD_TILE");
+  return name == nullptr ? "" : name;
+}
+
+void check_known(const std::string& name, const char* from) {
+  if (std::ranges::any_of(kFwdKernels, [&](const FwdKernel& row) { return name == row.name; })) {
+    return;
+  }
+  std::string known;
+  for (const FwdKernel& row : kFwdKernels)
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  throw std::invalid_argument(std::string(from) + "='" + name +
+                              "' is no kernel of this build; there are " + known);
+}
 
 }  // namespace
 
 std::span<const FwdKernel> fwd_kernels() { return kFwdKernels; }
 
-const std::vector<int>& served_head_dims() {
-  static const std::vector<int> dims = [] {
-    std::set<int> sorted;
-    for (const FwdKernel& row : kFwdKernels) sorted.insert(row.tile.head_dim);
-    return std::vector<int>(sorted.begin(), sorted.end());
-  }();
-  return dims;
+int max_head_dim() {
+  int most = 0;
+  for (const FwdKernel& row : kFwdKernels) most = std::max(most, row.tile.head_dim);
+  return most;
 }
 
-const FwdKernel& find_fwd_kernel(int head_dim, Mask mask) {
+std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem) {
+  std::vector<FwdChoice> choices;
+  int columns = 0;
   for (const FwdKernel& row : kFwdKernels) {
-    if (row.tile.head_dim == head_dim && row.mask == mask) return row;
+    if (!serves(row, problem)) continue;
+    const int its = row.tile.head_dim + row.tile.head_dim_v;
+    if (columns != 0 && its > columns) continue;
+    if (its < columns) choices.clear();
+    columns = its;
+    choices.push_back(estimate(problem, row));
   }
-  throw std::out_of_range("no forward kernel for head_dim " + std::to_string(head_dim) +
-                          (mask == Mask::causal ? ", causal" : ", full"));
+  if (choices.empty()) {
+    throw std::out_of_range(
+        "no forward kernel for head_dim " + std::to_string(problem.args.head_dim) +
+        " and head_dim_v " + std::to_string(problem.args.head_dim_v) +
+        (problem.rows_of_chunks ? "" : " with rows that are not 4-byte aligned"));
+  }
+  std::ranges::stable_sort(choices, {}, &FwdChoice::clocks);
+  return choices;
+}
+
+FwdChoice choose_fwd_kernel(const FwdProblem& problem) {
+  const std::vector<FwdChoice> choices = rank_fwd_kernels(problem);
+  const std::string wanted = wanted_tile();
+  if (wanted.empty()) return choices.front();
+  check_known(wanted, "FLASHATTN_ROCM_FWD_TILE");
+  for (const FwdChoice& choice : choices) {
+    if (wanted == choice.kernel->name) return choice;
+  }
+  return choices.front();
+}
+
+void set_fwd_tile(std::optional<std::string> name) {
+  if (name) check_known(*name, "tile");
+  const std::lock_guard lock(override_mutex);
+  override_tile = std::move(name);
 }
 
 }  // namespace flashattn

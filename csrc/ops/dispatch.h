@@ -1,19 +1,48 @@
-// Which kernel serves a call. The rows are generated from configs/.
+// Which kernel serves a call: the tile whose estimated time is the least. The rows and their clocks
+// are generated from configs/.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "core/fwd_args.h"
 #include "core/kernel_table.h"
 
 namespace flashattn {
 
+struct FwdProblem {
+  FwdArgs args;         // lengths, heads, window; no pointer is followed
+  bool rows_of_chunks;  // every tensor allows Access::chunks
+  int compute_units;
+};
+
+// A row that could serve a problem, and what it is expected to take.
+struct FwdChoice {
+  const FwdKernel* kernel;
+  int64_t workgroups;
+  double mean_steps;  // of a workgroup
+  double clocks;
+};
+
 std::span<const FwdKernel> fwd_kernels();
 
-// Ascending, each once.
-const std::vector<int>& served_head_dims();
+// The largest head_dim and head_dim_v of a row.
+int max_head_dim();
 
-// The one row for a head_dim and a mask; throws std::out_of_range when there is none.
-const FwdKernel& find_fwd_kernel(int head_dim, Mask mask);
+// Every row for these columns and this access, the quickest first; the order depends on nothing but
+// the problem. Of rows that pad head_dim only those with the least padding. Throws
+// std::out_of_range when there is none.
+std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem);
+
+// The first of them, or the one that FLASHATTN_ROCM_FWD_TILE or set_fwd_tile() asks for if it is
+// among them.
+FwdChoice choose_fwd_kernel(const FwdProblem& problem);
+
+// Overrides FLASHATTN_ROCM_FWD_TILE; nullopt ends that. Throws std::invalid_argument for a name
+// that no row has.
+void set_fwd_tile(std::optional<std::string> name);
 
 }  // namespace flashattn

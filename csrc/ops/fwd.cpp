@@ -34,14 +34,10 @@ int32_t as_int32(const c10::SymInt& size) {
   return static_cast<int32_t>(size.guard_int(__FILE__, __LINE__));  // check_fwd bounds it
 }
 
-uint32_t aligned16_bits(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& out) {
-  uint32_t bits = 0;
-  if (rows_are_16_byte_aligned(q)) bits |= kAlignedQ;
-  if (rows_are_16_byte_aligned(k)) bits |= kAlignedK;
-  if (rows_are_16_byte_aligned(v)) bits |= kAlignedV;
-  if (rows_are_16_byte_aligned(out)) bits |= kAlignedO;
-  return bits;
+bool rows_of_chunks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const at::Tensor& out) {
+  return has_rows_of_chunks(q) && has_rows_of_chunks(k) && has_rows_of_chunks(v) &&
+         has_rows_of_chunks(out);
 }
 
 // One launch on the simulator. Its memory map belongs to the process: two threads that share a
@@ -78,11 +74,16 @@ FwdResult fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       .seqlen_k = as_int32(shape.seqlen_k),
       .heads_q = as_int32(shape.heads_q),
       .heads_kv = as_int32(shape.heads_kv),
+      .head_dim = head_dim,
+      .head_dim_v = head_dim,
+      .window_left = kMaxSeqlen,
+      .window_right = causal ? 0 : kMaxSeqlen,
       .softmax_scale = static_cast<float>(softmax_scale.value_or(1.0 / std::sqrt(head_dim))),
-      .aligned16 = aligned16_bits(q, k, v, out),
   };
-  const FwdKernel& kernel = find_fwd_kernel(head_dim, causal ? Mask::causal : Mask::full);
   const Placement place = placement_of(q);
+  const FwdKernel& kernel = *choose_fwd_kernel({args, rows_of_chunks(q, k, v, out),
+                                                place.api.device_info(place.device).compute_units})
+                                 .kernel;
   const HipFunction function = CodeObject::on(place.api, place.device).function(kernel.name);
   const LaunchTarget target{place.api, function, kernel.name, place.stream};
   const Grid grid = fwd_grid(args, kernel.tile);

@@ -3,7 +3,10 @@
 namespace flashattn {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kDword = 4;          // what a 16-byte access must be aligned to in global memory
+constexpr int64_t kChunkElements = 8;  // of a row at a time
+// A tile of at most 256 rows is addressed by 31 bits.
+constexpr int64_t kMaxRowBytes = int64_t{1} << 22;
 
 // Inputs are never written, but kernels and HIP take plain pointers. const_data_ptr keeps a lazily
 // copied (copy-on-write) tensor uncopied.
@@ -22,13 +25,14 @@ TensorView view_of(const at::Tensor& tensor) {
           .head_stride = used_stride(tensor, 2)};
 }
 
-bool rows_are_16_byte_aligned(const at::Tensor& tensor) {
+bool has_rows_of_chunks(const at::Tensor& tensor) {
   const auto item = static_cast<int64_t>(tensor.element_size());
-  if (reinterpret_cast<uintptr_t>(base_of(tensor)) % kVectorBytes != 0) return false;
+  if (tensor.size(-1) % kChunkElements != 0) return false;
+  if (reinterpret_cast<uintptr_t>(base_of(tensor)) % kDword != 0) return false;
   for (int64_t dim = 0; dim < 3; ++dim) {
-    if (used_stride(tensor, dim) * item % kVectorBytes != 0) return false;
+    if (used_stride(tensor, dim) * item % kDword != 0) return false;
   }
-  return true;
+  return used_stride(tensor, 1) >= 0 && used_stride(tensor, 1) * item <= kMaxRowBytes;
 }
 
 ByteRange byte_extent(const at::Tensor& tensor) {

@@ -12,8 +12,9 @@ namespace flashattn {
 // them at any value, and no kernel may need them.
 TensorView view_of(const at::Tensor& tensor);
 
-// Base and every stride that is used are multiples of 16 bytes.
-bool rows_are_16_byte_aligned(const at::Tensor& tensor);
+// Rows may be moved by 16 bytes: they are multiples of that, every one begins at a multiple of 4,
+// and a tile of them spans less than 2^31 bytes.
+bool has_rows_of_chunks(const at::Tensor& tensor);
 
 // From the first byte of the first element to the last byte of the last one in memory.
 ByteRange byte_extent(const at::Tensor& tensor);

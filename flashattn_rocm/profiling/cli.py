@@ -16,8 +16,6 @@ from flashattn_rocm.profiling.report import Report
 from flashattn_rocm.profiling.source_lines import SourceLines, read_source_lines
 from flashattn_rocm.profiling.work import ForwardShape
 
-HEAD_DIMS = (32, 64, 128)
-
 _TIMELINE = "FLASHATTN_SIM_TIMELINE"
 _TIMELINE_ISSUES = "40000"  # on one CU: some six blocks of keys of the D128 forward
 _NO_TERMINAL_WIDTH = 140
@@ -33,7 +31,7 @@ def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
     fwd = kinds.add_parser(
         "fwd", help="the forward of attention", description="Profiles the forward, simulated."
     )
-    fwd.add_argument("--head-dim", type=int, choices=HEAD_DIMS, default=128)
+    fwd.add_argument("--head-dim", type=_positive, default=128)
     fwd.add_argument("--seqlen-q", type=_positive, default=4096)
     fwd.add_argument("--seqlen-k", type=_positive, help="default: as --seqlen-q")
     fwd.add_argument("--batch", type=_positive, default=1)

@@ -8,7 +8,11 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 
 from buildlib.errors import BuildError
-from buildlib.tile_config import FwdKernel
+from buildlib.tile_config import FwdTile
+
+_SIMDS = 4  # of a compute unit
+_LDS_BYTES_PER_CU = 65536
+_TUNED_FOR = "gfx906"  # whose occupancy the rows claim
 
 _NT_AMDGPU_METADATA = 32  # LLVM's AMDGPU usage guide, "Code Object V3 and Above Note Records"
 
@@ -55,9 +59,26 @@ def _metadata(file: Path) -> dict:
     raise BuildError(f"{file} holds no AMDGPU metadata; the compiler made no code object for HSA.")
 
 
+def workgroups_per_cu(arch: str, tile: FwdTile, found: KernelResources) -> int:
+    """How many workgroups of a kernel fit a compute unit by registers and LDS.
+
+    LLVM's AMDGPU usage guide: registers are given to a wave in steps of 4 (gfx90a: 8, of 512), LDS to a
+    workgroup in steps of 512 bytes.
+    """
+    registers, step = (512, 8) if arch == "gfx90a" else (256, 4)
+    waves_per_simd = min(8 if arch == "gfx90a" else 10, registers // _round_up(max(found.vgprs, 1), step))
+    by_registers = waves_per_simd * _SIMDS // tile.waves
+    by_lds = _LDS_BYTES_PER_CU // _round_up(max(found.lds_bytes, 1), 512)
+    return min(by_registers, by_lds)
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
 def check_resources(
     arch: str,
-    kernels: Sequence[FwdKernel],
+    tiles: Sequence[FwdTile],
     resources: Mapping[str, KernelResources],
     lds_budget: Mapping[str, int],
 ) -> None:
@@ -67,20 +88,22 @@ def check_resources(
         BuildError: names each kernel that breaks a rule, with its numbers.
     """
     faults = []
-    for kernel in kernels:
-        if kernel.name not in resources:
-            faults.append(f"{kernel.name} is not in the code object")
+    for tile in tiles:
+        if tile.name not in resources:
+            faults.append(f"{tile.name} is not in the code object")
             continue
-        found = resources[kernel.name]
+        found = resources[tile.name]
         rules = {
             "vgpr_spill_count": (found.vgpr_spills, 0),
             "sgpr_spill_count": (found.sgpr_spills, 0),
             "private_segment_fixed_size": (found.scratch_bytes, 0),
-            "group_segment_fixed_size": (found.lds_bytes, lds_budget[kernel.name]),
-            "max_flat_workgroup_size": (found.threads, kernel.threads),
+            "group_segment_fixed_size": (found.lds_bytes, lds_budget[tile.name]),
+            "max_flat_workgroup_size": (found.threads, tile.threads),
         }
+        if arch == _TUNED_FOR:
+            rules["workgroups_per_cu"] = (workgroups_per_cu(arch, tile, found), tile.workgroups_per_cu)
         broken = [f"{rule} is {has}, must be {must}" for rule, (has, must) in rules.items() if has != must]
         if broken:
-            faults.append(f"{kernel.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
+            faults.append(f"{tile.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
     if faults:
         raise BuildError(f"The code object for {arch} breaks the build's rules: {'; '.join(faults)}.")

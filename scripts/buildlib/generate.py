@@ -4,29 +4,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import FwdKernel
+from buildlib.tile_config import FwdTile
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_fwd_instances(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
+def write_fwd_instances(folder: Path, tiles: Sequence[FwdTile]) -> Path:
     """Writes the device translation unit: one __global__ function a kernel."""
     functions = "".join(
-        f'extern "C" __global__ void FLASHATTN_WORKGROUP({kernel.threads})\n'
-        f"    {kernel.name}(flashattn::FwdArgs args) {{\n"
-        f"  flashattn::fwd<{kernel.tile.cpp}, flashattn::Mask::{kernel.mask}>(args);\n"
+        f'extern "C" __global__ void FLASHATTN_WORKGROUP({tile.threads})\n'
+        f"    {tile.name}(flashattn::FwdArgs args) {{\n"
+        f"  flashattn::fwd<{tile.cpp}>(args);\n"
         "}\n\n"
-        for kernel in kernels
+        for tile in tiles
     )
     file = folder / "fwd_instances.hip"
     write_if_changed(file, f'{_HEADER}#include "kernels/fwd.h"\n\n{functions}')
     return file
 
 
-def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
+def write_fwd_table(folder: Path, tiles: Sequence[FwdTile]) -> Path:
     """Writes the host's dispatch table; the order of the rows is that of the configuration."""
     rows = "".join(
-        f'    {{"{kernel.name}", {kernel.tile.cpp}, flashattn::Mask::{kernel.mask}}},\n' for kernel in kernels
+        f'    {{"{tile.name}", {tile.cpp}, {tile.workgroups_per_cu}, '
+        f"{{{tile.clocks.fixed}, {tile.clocks.step}, {tile.clocks.step_full}}}}},\n"
+        for tile in tiles
     )
     file = folder / "fwd_table.h"
     write_if_changed(
@@ -37,9 +39,9 @@ def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
     return file
 
 
-def write_lds_report(folder: Path, kernels: Sequence[FwdKernel], reserve_bytes: int) -> Path:
+def write_lds_report(folder: Path, tiles: Sequence[FwdTile], reserve_bytes: int) -> Path:
     """Writes a host program that prints `name bytes fits` for each kernel, by core/lds_budget.h."""
-    lines = "".join(f'  report("{kernel.name}", {kernel.tile.cpp});\n' for kernel in kernels)
+    lines = "".join(f'  report("{tile.name}", {tile.cpp});\n' for tile in tiles)
     file = folder / "lds_report.cpp"
     write_if_changed(
         file,

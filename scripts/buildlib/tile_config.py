@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import Self
 
 from buildlib.errors import BuildError
 from buildlib.paths import CONFIGS, ROOT
@@ -15,8 +16,6 @@ else:
     import tomli as tomllib
 
 _BASE_ARCH = "gfx906"
-Mask = Literal["causal", "full"]
-_MASKS: tuple[Mask, ...] = ("causal", "full")
 
 
 class _Strict(BaseModel):
@@ -49,39 +48,71 @@ class Card(_Strict):
     timing: dict[str, int | float] = {}
 
 
-class FwdTile(_Strict):
-    """One row [[fwd]]; it makes one kernel for each mask."""
+class Clocks(_Strict):
+    """Clocks of one workgroup, as the tuner measured them; dispatch weighs tiles by them."""
 
-    head_dim: Literal[32, 64, 128]
+    fixed: int = Field(ge=0)
+    step: int = Field(gt=0)
+    step_full: int = Field(gt=0)
+
+
+class FwdTile(_Strict):
+    """One row [[fwd]]: csrc/core/tile.h says what each key means."""
+
+    head_dim: int = Field(gt=0, le=512, multiple_of=16)
+    head_dim_v: int = Field(default=0, ge=0, le=512, multiple_of=16)
     block_m: int = Field(gt=0)
-    block_n: int = Field(gt=0)
+    block_n: int = Field(gt=0, multiple_of=32)
     waves: int = Field(gt=0, le=16)
+    p_keys: int = Field(gt=0, multiple_of=32)
+    kv: Literal["apart", "in_turns"] = "apart"
+    operands: Literal["streamed", "on_demand"] = "streamed"
+    rescale: Literal["lazy", "always"] = "lazy"
+    access: Literal["chunks", "elements"] = "chunks"
+    workgroups_per_cu: int = Field(gt=0, le=16)
+    clocks: Clocks
     why: str = Field(min_length=1)
 
-    @property
-    def cpp(self) -> str:
-        """The row as a C++ value."""
-        return f"flashattn::Tile{{{self.head_dim}, {self.block_m}, {self.block_n}, {self.waves}}}"
-
-
-class FwdKernel(BaseModel):
-    """A kernel to build."""
-
-    model_config = ConfigDict(frozen=True)
-
-    tile: FwdTile
-    mask: Mask
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.block_m % (4 * self.waves) != 0:
+            raise ValueError(
+                f"block_m={self.block_m} must be a multiple of 4 rows in each of waves={self.waves}"
+            )
+        if self.block_n % self.p_keys != 0:
+            raise ValueError(f"p_keys={self.p_keys} must divide block_n={self.block_n}")
+        return self
 
     @property
-    def name(self) -> str:
-        """The symbol; it states the whole configuration."""
-        tile = self.tile
-        return f"flashattn_fwd_f16_d{tile.head_dim}_{self.mask}_m{tile.block_m}n{tile.block_n}w{tile.waves}"
+    def columns_v(self) -> int:
+        """Columns of V and O; those of Q and K unless the row says otherwise."""
+        return self.head_dim_v or self.head_dim
 
     @property
     def threads(self) -> int:
         """Threads of a workgroup: 64 a wave on every GCN card."""
-        return self.tile.waves * 64
+        return self.waves * 64
+
+    @property
+    def name(self) -> str:
+        """The kernel's symbol; it states the whole tile, defaults left out."""
+        dims = f"d{self.head_dim}" + (f"v{self.head_dim_v}" if self.columns_v != self.head_dim else "")
+        parts = ["flashattn_fwd_f16", dims, f"m{self.block_m}n{self.block_n}w{self.waves}p{self.p_keys}"]
+        for key in ("kv", "operands", "rescale", "access"):
+            value = getattr(self, key)
+            if value != type(self).model_fields[key].default:
+                parts.append(value)
+        return "_".join(parts)
+
+    @property
+    def cpp(self) -> str:
+        """The row as a C++ value of type Tile."""
+        numbers = (self.head_dim, self.columns_v, self.block_m, self.block_n, self.waves, self.p_keys)
+        return (
+            f"flashattn::Tile{{{', '.join(map(str, numbers))}, flashattn::KvBuffers::{self.kv}, "
+            f"flashattn::Operands::{self.operands}, flashattn::Rescale::{self.rescale}, "
+            f"flashattn::Access::{self.access}}}"
+        )
 
 
 class TileConfig(_Strict):
@@ -92,10 +123,6 @@ class TileConfig(_Strict):
     fwd: tuple[FwdTile, ...] = Field(min_length=1, strict=False)
     card: tuple[Card, ...] = Field(default=(), strict=False)
     timing: dict[str, int | float] = {}
-
-    def fwd_kernels(self) -> list[FwdKernel]:
-        """In the order of the rows: dispatch takes the first that fits."""
-        return [FwdKernel(tile=tile, mask=mask) for tile in self.fwd for mask in _MASKS]
 
     def card_facts(self) -> list[dict[str, object]]:
         """One flat table for each card: what the simulator reads."""
@@ -116,7 +143,7 @@ def load_config(archs: tuple[str, ...]) -> TileConfig:
     configs = {file: _load_file(file) for file in files}
     first, *others = configs
     for other in others:
-        if configs[other].fwd_kernels() != configs[first].fwd_kernels():
+        if configs[other].fwd != configs[first].fwd:
             raise BuildError(
                 f"{_short(first)} and {_short(other)} list different tiles, and one build has one list: "
                 "build them apart with PYTORCH_ROCM_ARCH."
@@ -146,7 +173,7 @@ def _load_file(file: Path) -> TileConfig:
         where = ".".join(str(part) for part in first["loc"])
         value = "" if first["type"] == "missing" else f"={first['input']!r}"
         raise BuildError(f"{_short(file)}: {where}{value}: {first['msg']}.") from error
-    names = [kernel.name for kernel in config.fwd_kernels()]
+    names = [tile.name for tile in config.fwd]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise BuildError(f"{_short(file)} has two rows for {twice[0]}; remove one of them.")

@@ -139,7 +139,7 @@ def test_json(report):
     assert report["simulated"] is True
     assert [section for section in report["report"] if section != "lds_conflicts"] == SECTIONS
     assert set(report["report"]["counters"]) >= COUNTERS
-    assert report["profile"]["kernel"].startswith("flashattn_fwd_f16_d64_causal_")
+    assert report["profile"]["kernel"].startswith("flashattn_fwd_f16_d64_m")
     for section in report["report"].values():
         for row in section.values():
             assert set(row) == {"value", "unit", "note"}

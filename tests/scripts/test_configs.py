@@ -11,7 +11,17 @@ from buildlib.paths import CONFIGS
 from buildlib.tile_config import load_config
 
 _GFX906 = (CONFIGS / "gfx906.toml").read_text()
-_ROW = '[[fwd]]\nhead_dim = 64\nblock_m = 64\nblock_n = 32\nwaves = 4\nwhy = "a test"\n'
+_ROW = """[[fwd]]
+head_dim = 64
+block_m = 64
+block_n = 64
+waves = 4
+p_keys = 32
+kv = "in_turns"
+workgroups_per_cu = 2
+clocks = { fixed = 100, step = 10, step_full = 15 }
+why = "a test"
+"""
 _HEAD = _GFX906[: _GFX906.index("\n[[fwd]]") + 1]
 
 
@@ -22,17 +32,18 @@ def configs(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_row_makes_two_kernels_and_their_sources(configs, tmp_path):
-    kernels = load_config(("gfx906",)).fwd_kernels()
-    assert [kernel.name for kernel in kernels] == [
-        "flashattn_fwd_f16_d64_causal_m64n32w4",
-        "flashattn_fwd_f16_d64_full_m64n32w4",
-    ]
-    instances = write_fwd_instances(tmp_path, kernels).read_text()
+def test_a_row_makes_a_kernel_and_its_sources(configs, tmp_path):
+    tiles = load_config(("gfx906",)).fwd
+    assert [tile.name for tile in tiles] == ["flashattn_fwd_f16_d64_m64n64w4p32_in_turns"]
+    tile = (
+        "flashattn::Tile{64, 64, 64, 64, 4, 32, flashattn::KvBuffers::in_turns, "
+        "flashattn::Operands::streamed, flashattn::Rescale::lazy, flashattn::Access::chunks}"
+    )
+    instances = write_fwd_instances(tmp_path, tiles).read_text()
     assert "FLASHATTN_WORKGROUP(256)" in instances
-    assert "flashattn::fwd<flashattn::Tile{64, 64, 32, 4}, flashattn::Mask::causal>(args);" in instances
-    table = write_fwd_table(tmp_path, kernels).read_text()
-    assert '{"flashattn_fwd_f16_d64_full_m64n32w4", flashattn::Tile{64, 64, 32, 4}' in table
+    assert f"flashattn::fwd<{tile}>(args);" in instances
+    table = write_fwd_table(tmp_path, tiles).read_text()
+    assert f'{{"{tiles[0].name}", {tile}, 2, {{100, 10, 15}}}}' in table
 
 
 def test_an_arch_without_a_file_uses_gfx906(configs):
@@ -40,8 +51,8 @@ def test_an_arch_without_a_file_uses_gfx906(configs):
 
 
 def test_files_of_one_build_must_agree(configs):
-    (configs / "gfx900.toml").write_text(_HEAD + _ROW.replace("block_n = 32", "block_n = 64"))
-    assert load_config(("gfx900",)).fwd[0].block_n == 64
+    (configs / "gfx900.toml").write_text(_HEAD + _ROW.replace("block_n = 64", "block_n = 32"))
+    assert load_config(("gfx900",)).fwd[0].block_n == 32
     with pytest.raises(BuildError, match=r"list different tiles"):
         load_config(("gfx900", "gfx906"))
 
@@ -49,13 +60,16 @@ def test_files_of_one_build_must_agree(configs):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("head_dim = 64", "head_dim = 96", r"fwd\.0\.head_dim=96: Input should be 32, 64 or 128"),
+        ("head_dim = 64", "head_dim = 72", r"fwd\.0\.head_dim=72: .*multiple of 16"),
+        ("block_m = 64", "block_m = 72", r"block_m=72 must be a multiple of 4 rows in each of waves=4"),
+        ("p_keys = 32", "p_keys = 96", r"p_keys=96 must divide block_n=64"),
+        ('"in_turns"', '"mixed"', r"fwd\.0\.kv='mixed': Input should be 'apart' or 'in_turns'"),
         ("waves = 4", "waves = 0", r"fwd\.0\.waves=0: .*greater than 0"),
         ("waves = 4", 'waves = "4"', r"fwd\.0\.waves='4': .*integer"),
         ("waves = 4", "waves = 4\nstages = 2", r"fwd\.0\.stages=2: Extra inputs are not permitted"),
         ('why = "a test"', "", r"fwd\.0\.why: Field required"),
         ("waves = 4", "waves =", r"no valid TOML"),
-        (_ROW, _ROW + _ROW, r"two rows for flashattn_fwd_f16_d64_causal_m64n32w4"),
+        (_ROW, _ROW + _ROW, r"two rows for flashattn_fwd_f16_d64_m64n64w4p32_in_turns"),
     ],
 )
 def test_bad_rows_are_named(configs, old, new, message):

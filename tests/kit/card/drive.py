@@ -33,8 +33,8 @@ class FwdArgs(ctypes.Structure):
         *((name, TensorView) for name in "qkvo"),
         ("lse", ctypes.c_void_p),
         *((name, ctypes.c_int32) for name in ("batch", "seqlen_q", "seqlen_k", "heads_q", "heads_kv")),
+        *((name, ctypes.c_int32) for name in ("head_dim", "head_dim_v", "window_left", "window_right")),
         ("softmax_scale", ctypes.c_float),
-        ("aligned16", ctypes.c_uint32),
     )
 
 
