@@ -60,15 +60,15 @@ py::list describe_fwd_kernels() {
 
 py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
                   bool causal, bool chunks, int compute_units) {
-  const FwdArgs args{.batch = batch,
-                     .seqlen_q = seqlen_q,
-                     .seqlen_k = seqlen_k,
-                     .heads_q = heads_q,
-                     .heads_kv = heads_kv,
-                     .head_dim = head_dim,
-                     .head_dim_v = head_dim,
-                     .window_left = kMaxSeqlen,
-                     .window_right = causal ? 0 : kMaxSeqlen};
+  FwdArgs args{};
+  args.batch = batch;
+  args.seqlen_q = seqlen_q;
+  args.seqlen_k = seqlen_k;
+  args.heads_q = heads_q;
+  args.heads_kv = heads_kv;
+  args.head_dim = args.head_dim_v = head_dim;
+  args.window_left = kMaxSeqlen;
+  args.window_right = causal ? 0 : kMaxSeqlen;
   py::list rows;
   for (const FwdChoice& choice : rank_fwd_kernels({args, chunks, compute_units})) {
     rows.append(py::dict("name"_a = choice.kernel->name, "workgroups"_a = choice.workgroups,
