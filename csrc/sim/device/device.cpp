@@ -66,7 +66,7 @@ WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, TraceSink
   const KernelResources resources{kernel.metadata.vgprs, kernel.metadata.sgprs, launch.lds_bytes,
                                   launch.block[0] * launch.block[1] * launch.block[2]};
   const LaunchProfile profile =
-      timed_launch(timing_, launch, resources, occupancy(card_, resources));
+      timed_launch(timing_, launch, resources, occupancy(card_, resources), sampled_only_);
   const std::lock_guard lock(clock_mutex_);
   clock_.milliseconds += profile.milliseconds() + timing_.launch_us / 1e3;
   last_profile_ = to_json(profile);

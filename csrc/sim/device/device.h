@@ -36,6 +36,9 @@ class Device {
   // Whether launches are timed from now on; that is about ten times slower. Results are the same.
   void set_timed(bool timed) { timed_ = timed; }
 
+  // Whether timed launches run a sample of their workgroups only and leave the others undone.
+  void set_sampled_only(bool sampled_only) { sampled_only_ = sampled_only; }
+
   struct Clock {
     double milliseconds = 0;  // simulated, of all timed launches with what it takes to start them
     uint64_t untimed_launches = 0;
@@ -51,7 +54,7 @@ class Device {
   const CardTiming& timing_;
   AddressSpace memory_;
   std::atomic<uint64_t> wave_instructions_{0};
-  std::atomic<bool> timed_{false};
+  std::atomic<bool> timed_{false}, sampled_only_{false};
   mutable std::mutex clock_mutex_;
   Clock clock_;
   std::string last_profile_;

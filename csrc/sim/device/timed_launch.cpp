@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "device/dispatcher.h"
+#include "device/work_estimate.h"
 
 namespace fasim {
 namespace {
@@ -46,6 +47,10 @@ size_t timeline_entries() {
   return asked == nullptr ? 0 : std::strtoull(asked, nullptr, 10);
 }
 
+// Of a launch of which only a sample runs: enough to see the steady state of a long inner loop, and
+// simulated in some five seconds.
+constexpr uint64_t kSampledInstructions = 50'000'000;
+
 // Groups go in order to whichever of `seats` is free first; returns when the last has ended. Work
 // and result are in instructions of one group.
 double schedule(const std::vector<uint64_t>& work, uint64_t seats) {
@@ -65,15 +70,31 @@ double schedule(const std::vector<uint64_t>& work, uint64_t seats) {
 
 // The launch takes as much longer than the sample as a plain schedule of all its groups, whose
 // instruction counts are known, takes longer than one of the sample's: so uneven groups and a last
-// round that fills few CUs count.
+// round that fills few CUs count. A sample that was cut off has no schedule: all its seats were
+// busy.
 void extrapolate(LaunchProfile& profile, const std::vector<uint64_t>& work, uint64_t seats) {
   const KernelTime& timed = profile.timed;
   profile.clocks = static_cast<double>(timed.clocks);
-  if (profile.groups == timed.groups) return;
-  profile.clocks *= schedule(work, seats) / schedule(timed.group_instructions, seats);
+  if (profile.groups == timed.groups && timed.complete) return;
+  const double sample = timed.complete ? schedule(timed.group_instructions, seats)
+                                       : static_cast<double>(timed.instructions) /
+                                             static_cast<double>(std::min(timed.groups, seats));
+  profile.clocks *= schedule(work, seats) / sample;
   const double rate =
       static_cast<double>(timed.instructions_before_drain) / static_cast<double>(timed.drain_begin);
   profile.sampling_error = std::abs(timed.rate_second_half - timed.rate_first_half) / (2 * rate);
+}
+
+// Runs the groups that were not timed; returns the instructions of every group.
+std::vector<uint64_t> run_the_rest(const Launch& launch, const std::vector<uint64_t>& sample,
+                                   const LaunchProfile& profile) {
+  const std::vector<uint64_t> rest = complement(sample, profile.groups);
+  std::vector<uint64_t> rest_work(rest.size());
+  dispatch(launch, rest, rest_work);
+  std::vector<uint64_t> work(profile.groups);
+  for (size_t i = 0; i < sample.size(); ++i) work[sample[i]] = profile.timed.group_instructions[i];
+  for (size_t i = 0; i < rest.size(); ++i) work[rest[i]] = rest_work[i];
+  return work;
 }
 
 }  // namespace
@@ -93,7 +114,8 @@ std::vector<uint64_t> sample_groups(uint64_t groups, uint64_t card_capacity) {
 }
 
 LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
-                           const KernelResources& resources, const Occupancy& occupancy) {
+                           const KernelResources& resources, const Occupancy& occupancy,
+                           bool sampled_only) {
   LaunchProfile profile;
   profile.kernel = launch.kernel_name;
   std::copy_n(launch.grid, 3, profile.grid);
@@ -104,17 +126,22 @@ LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
   profile.groups = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const uint64_t seats = uint64_t{card.compute_units} * occupancy.groups_per_cu;
   const std::vector<uint64_t> sample = sample_groups(profile.groups, seats);
-  profile.timed = time_groups(card, launch, occupancy.groups_per_cu, sample, timeline_entries());
+  TimerLimits limits{.timeline_entries = timeline_entries()};
+  if (sampled_only) limits.instructions = kSampledInstructions;
+  profile.timed = time_groups(card, launch, occupancy.groups_per_cu, sample, limits);
   profile.by_instruction = costs(*launch.program, profile.timed);
 
-  const std::vector<uint64_t> rest = complement(sample, profile.groups);
-  std::vector<uint64_t> rest_work(rest.size());
-  dispatch(launch, rest, rest_work);
-  std::vector<uint64_t> work(profile.groups);
-  for (size_t i = 0; i < sample.size(); ++i) work[sample[i]] = profile.timed.group_instructions[i];
-  for (size_t i = 0; i < rest.size(); ++i) work[rest[i]] = rest_work[i];
-  profile.instructions = std::accumulate(work.begin(), work.end(), uint64_t{0});
-  extrapolate(profile, work, seats);
+  const bool all_timed = profile.timed.complete && sample.size() == profile.groups;
+  WorkEstimate work;
+  if (sampled_only && !all_timed) {
+    work = estimate_work(launch, profile.groups);
+  } else {
+    work.instructions = run_the_rest(launch, sample, profile);
+  }
+  profile.instructions =
+      std::accumulate(work.instructions.begin(), work.instructions.end(), uint64_t{0});
+  extrapolate(profile, work.instructions, seats);
+  profile.sampling_error += work.error;
   return profile;
 }
 

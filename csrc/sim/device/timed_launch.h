@@ -39,9 +39,11 @@ struct LaunchProfile {
 // fill from the start of the grid and one from its middle.
 std::vector<uint64_t> sample_groups(uint64_t groups, uint64_t card_capacity);
 
-// Runs every workgroup once. Throws SimFault.
+// Runs every workgroup once; with `sampled_only` as few as the time needs, and some of them in
+// part. Throws SimFault.
 LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
-                           const KernelResources& resources, const Occupancy& occupancy);
+                           const KernelResources& resources, const Occupancy& occupancy,
+                           bool sampled_only = false);
 
 // The profile as one JSON object; the keys are described in docs/simulator.md.
 std::string to_json(const LaunchProfile& profile);

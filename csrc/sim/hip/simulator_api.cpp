@@ -28,6 +28,12 @@ FASIM_API hipError_t flashattnSimHostRegisterReadOnly(void* pointer, size_t size
 // Whether launches are timed from now on (events do that by themselves). Results are the same.
 FASIM_API void flashattnSimSetTimed(int timed) { Runtime::get().device.set_timed(timed != 0); }
 
+// Whether timed launches run only as many workgroups as their time needs, so that a long one is
+// timed in seconds. Its results are incomplete then; for benchmarks, which do not look at them.
+FASIM_API void flashattnSimSetSampledOnly(int sampled_only) {
+  Runtime::get().device.set_sampled_only(sampled_only != 0);
+}
+
 // The last timed launch as JSON, valid until the calling thread asks again; null: none.
 FASIM_API const char* flashattnSimLastProfile() {
   thread_local std::string profile;

@@ -44,19 +44,20 @@ struct Seat {
 class Card {
  public:
   Card(const CardTiming& card, const Launch& launch, uint32_t groups_per_cu,
-       const std::vector<uint64_t>& groups, size_t timeline_entries)
+       const std::vector<uint64_t>& groups, const TimerLimits& limits)
       : card_(card),
         launch_(launch),
         groups_(groups),
         timing_(time_instructions(*launch.program, card)),
         memory_(card),
         addresses_(*launch.memory),
-        timeline_(timeline_entries),
+        timeline_(limits.timeline_entries),
+        instruction_limit_(limits.instructions),
         group_instructions_(groups.size()) {
     for (uint32_t i = 0; i < card.compute_units; ++i) {
       cus_.emplace_back(card_, *launch.program, timing_, memory_, addresses_);
     }
-    if (timeline_entries > 0) cus_.front().record(&timeline_);
+    if (limits.timeline_entries > 0) cus_.front().record(&timeline_);
     for (uint32_t seat = 0; seat < groups_per_cu; ++seat) {
       for (ComputeUnit& cu : cus_) start_next(cu, 0);
     }
@@ -64,11 +65,12 @@ class Card {
 
   KernelTime run() {
     uint64_t now = 0;
-    while (running_ > 0) {
+    while (running_ > 0 && executed() < instruction_limit_) {
       now += kTurn;
       for (ComputeUnit& cu : cus_) advance(cu, now);
       note_rate(now);
     }
+    if (running_ > 0) cut_off(now);
     // An idle CU gets no more groups: they were all given out when it ran dry.
     for (ComputeUnit& cu : cus_) cu.idle_until(end_);
     memory_.flush();
@@ -76,6 +78,13 @@ class Card {
   }
 
  private:
+  void cut_off(uint64_t now) {
+    end_ = now;
+    if (drained_at_ != 0) return;
+    drain_begin_ = now;
+    progress_.push_back({now, executed()});
+  }
+
   void advance(ComputeUnit& cu, uint64_t until) {
     while (!cu.idle()) {
       ResidentGroup* ended = cu.run(until);
@@ -135,7 +144,8 @@ class Card {
     KernelTime time;
     time.clocks = end_;
     time.drain_begin = drain_begin_;
-    time.groups = groups_.size();
+    time.groups = next_;
+    time.complete = running_ == 0;
     time.instructions = executed();
     time.group_instructions = group_instructions_;
     time.memory = memory_.counters();
@@ -173,6 +183,7 @@ class Card {
   MemorySystem memory_;
   DeviceAddresses addresses_;
   Timeline timeline_;
+  const uint64_t instruction_limit_;
   std::vector<uint64_t> group_instructions_;
   std::vector<ComputeUnit> cus_;
   std::vector<std::unique_ptr<Seat>> seats_;
@@ -185,8 +196,8 @@ class Card {
 }  // namespace
 
 KernelTime time_groups(const CardTiming& card, const Launch& launch, uint32_t groups_per_cu,
-                       const std::vector<uint64_t>& groups, size_t timeline_entries) {
-  return Card(card, launch, groups_per_cu, groups, timeline_entries).run();
+                       const std::vector<uint64_t>& groups, const TimerLimits& limits) {
+  return Card(card, launch, groups_per_cu, groups, limits).run();
 }
 
 }  // namespace fasim

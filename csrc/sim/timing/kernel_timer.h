@@ -18,7 +18,8 @@ struct KernelTime {
   uint64_t instructions_before_drain = 0;
   double rate_first_half = 0, rate_second_half = 0;  // instructions a clock before drain_begin
   uint64_t groups = 0;
-  std::vector<uint64_t> group_instructions;  // wave instructions of each group, in their order
+  bool complete = true;                      // whether every group ran to its end
+  std::vector<uint64_t> group_instructions;  // of each group, in their order; 0: did not end
   CuCounters cus;                            // of all CUs
   MemoryCounters memory;
   // By index of Program::insts: SIMD clocks, and clocks that bank conflicts cost.
@@ -26,10 +27,14 @@ struct KernelTime {
   std::vector<TimelineEntry> timeline;  // of CU 0
 };
 
+struct TimerLimits {
+  size_t timeline_entries = 0;
+  uint64_t instructions = ~0ull;  // wave instructions after which the groups are left as they are
+};
+
 // Runs the groups (linear indices, in dispatch order) to their end, with all their effects.
-// At most `groups_per_cu` at a time on a CU. The timeline has `timeline_entries` at most. Throws
-// SimFault.
+// At most `groups_per_cu` at a time on a CU. Throws SimFault.
 KernelTime time_groups(const CardTiming& card, const Launch& launch, uint32_t groups_per_cu,
-                       const std::vector<uint64_t>& groups, size_t timeline_entries = 0);
+                       const std::vector<uint64_t>& groups, const TimerLimits& limits = {});
 
 }  // namespace fasim

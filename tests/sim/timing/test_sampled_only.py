@@ -1,0 +1,64 @@
+"""A launch of which only a sample runs takes as long as the same launch that runs as a whole."""
+
+import pytest
+import torch
+
+from flashattn_rocm import flash_attn_func
+from flashattn_rocm.profiling.profile import Profile, last_profile, timed_launches
+from flashattn_rocm.sim.hip import simulator
+
+
+def profile(seqlen: int, heads: int, *, causal: bool, sampled_only: bool) -> Profile:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, seqlen, heads, 32, generator=generator).half() for _ in range(3))
+    with timed_launches():
+        if sampled_only:
+            with simulator().sampled_only():
+                flash_attn_func(q, k, v, causal=causal)
+        else:
+            flash_attn_func(q, k, v, causal=causal)
+    return last_profile()
+
+
+# A causal launch has groups of 32 different lengths here; 512 groups, the card holds 120.
+@pytest.mark.parametrize("causal", [False, True])
+def test_time_and_instructions_agree_with_the_whole_launch(causal: bool) -> None:
+    whole = profile(2048, 16, causal=causal, sampled_only=False)
+    sampled = profile(2048, 16, causal=causal, sampled_only=True)
+    assert whole.groups_timed < whole.groups  # else nothing is left to estimate
+    assert sampled.wave_instructions == pytest.approx(whole.wave_instructions, rel=0.01)
+    assert sampled.milliseconds == pytest.approx(whole.milliseconds, rel=0.03)
+    assert 0 < sampled.sampling_error < 0.15
+
+
+def test_most_groups_do_not_run() -> None:
+    hip = simulator()
+    before = hip.wave_instructions()
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 2048, 16, 32, generator=generator).half() for _ in range(3))
+    with timed_launches(), hip.sampled_only():
+        sampled = flash_attn_func(q, k, v)
+    assert hip.wave_instructions() > before
+    whole = flash_attn_func(q, k, v)
+    assert (sampled == whole).all(-1).float().mean() < 0.7
+
+
+def test_a_small_launch_runs_as_a_whole() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 200, 2, 32, generator=generator).half() for _ in range(3))
+    whole = flash_attn_func(q, k, v)
+    with timed_launches(), simulator().sampled_only():
+        sampled = flash_attn_func(q, k, v)
+    assert torch.equal(sampled, whole)
+    assert last_profile().groups_timed == last_profile().groups
+    assert last_profile().sampling_error == 0
+
+
+def test_it_ends_with_the_block() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 1024, 32, 32, generator=generator).half() for _ in range(3))
+    with simulator().sampled_only():
+        pass
+    with timed_launches():
+        timed = flash_attn_func(q, k, v)
+    assert torch.equal(timed, flash_attn_func(q, k, v))
