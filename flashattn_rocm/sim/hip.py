@@ -1,4 +1,4 @@
-"""The simulator's HIP API through ctypes: code objects, device memory and launches, without torch."""
+"""HIP through ctypes: code objects, device memory and launches, without torch. Mostly the simulator's."""
 
 import ctypes
 import functools
@@ -41,7 +41,7 @@ class HipError(RuntimeError):
 
 
 class Hip:
-    """The simulator's HIP runtime, opened by path so that no other libamdhip64 is picked up.
+    """A HIP runtime, opened by path so that no other libamdhip64 is picked up; by default the simulator's.
 
     Raises:
         FileNotFoundError: the simulator is not built.
@@ -56,9 +56,12 @@ class Hip:
         # HipError has the fault's text; the simulator need not print it as well.
         os.environ.setdefault("FLASHATTN_SIM_LOG", "0")
         self._library = ctypes.CDLL(str(library), mode=ctypes.RTLD_LOCAL)
-        for text in ("hipGetErrorName", "flashattnSimLastFault", "flashattnSimLastProfile"):
-            getattr(self._library, text).restype = ctypes.c_char_p
-        self._library.flashattnSimWaveInstructions.restype = ctypes.c_uint64
+        self._library.hipGetErrorName.restype = ctypes.c_char_p
+        self._simulated = hasattr(self._library, "flashattnSimVersion")
+        if self._simulated:
+            self._library.flashattnSimLastFault.restype = ctypes.c_char_p
+            self._library.flashattnSimLastProfile.restype = ctypes.c_char_p
+            self._library.flashattnSimWaveInstructions.restype = ctypes.c_uint64
         self.call("hipInit", 0)
 
     def call(self, name: str, *arguments: object) -> None:
@@ -66,7 +69,7 @@ class Hip:
         converted = [ctypes.c_uint64(a) if isinstance(a, int) else a for a in arguments]
         status = getattr(self._library, name)(*converted)
         if status != 0:
-            fault = self._library.flashattnSimLastFault() or b""
+            fault = (self._library.flashattnSimLastFault() if self._simulated else None) or b""
             raise HipError(name, self._library.hipGetErrorName(status).decode(), fault.decode())
 
     def launch(
@@ -77,8 +80,9 @@ class Hip:
         grid: Dim3 = (1, 1, 1),
         block: Dim3 = (64, 1, 1),
         dynamic_lds: int = 0,
+        stream: int | None = None,
     ) -> None:
-        """Runs a kernel to its end.
+        """Runs a kernel; without a stream to its end.
 
         Args:
             function: from Module.function().
@@ -86,6 +90,7 @@ class Hip:
             grid: workgroups.
             block: work-items of a workgroup.
             dynamic_lds: bytes.
+            stream: a hipStream_t that the kernel is put into; None: the null stream.
 
         Raises:
             HipError: the card refuses the launch; hipErrorLaunchFailure: the kernel faults.
@@ -100,8 +105,9 @@ class Hip:
             _LAUNCH_PARAM_END,
         )
         shape = [ctypes.c_uint(n) for n in (*grid, *block, dynamic_lds)]
-        self.call("hipModuleLaunchKernel", function, *shape, None, None, extra)
-        self.call("hipDeviceSynchronize")
+        self.call("hipModuleLaunchKernel", function, *shape, ctypes.c_void_p(stream), None, extra)
+        if stream is None:
+            self.call("hipDeviceSynchronize")
 
     def launch_timed(
         self,
