@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark-simulator clean
+.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark benchmark-simulator clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ sim: setup  ## build the simulator and its command-line tool
 
 accuracy: setup  ## the table of errors against float64
 	$(PYTHON_VENV) scripts/accuracy.py
+
+benchmark: setup  ## speed beside rivals, a few rows; scripts/benchmark.py --help has more
+	$(PYTHON_VENV) scripts/benchmark.py --quick
 
 benchmark-simulator: setup  ## how many wave instructions a second the simulator executes
 	$(PYTHON_VENV) scripts/benchmark_simulator.py

@@ -1,0 +1,1 @@
+"""Speed of the kernels beside their rivals: shapes, implementations, measuring, tables."""
