@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark benchmark-simulator clean
+.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark record-performance benchmark-simulator clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ accuracy: setup  ## the table of errors against float64
 
 benchmark: setup  ## speed beside rivals, a few rows; scripts/benchmark.py --help has more
 	$(PYTHON_VENV) scripts/benchmark.py --quick
+
+record-performance: setup  ## write the figures that CI holds kernels to (tests/perf/record.json)
+	$(PYTHON_VENV) scripts/record_performance.py
 
 benchmark-simulator: setup  ## how many wave instructions a second the simulator executes
 	$(PYTHON_VENV) scripts/benchmark_simulator.py
