@@ -11,17 +11,18 @@ namespace flashattn {
 struct Visible {
   int seqlen_q;
   int seqlen_k;
+  int diagonal;  // key that query 0 is level with
   int window_left;
   int window_right;
 
   // Row `row` sees keys [key_begin(row), key_end(row)); none if that is empty.
   __device__ int key_begin(int row) const {
-    const int begin = row + seqlen_k - seqlen_q - window_left;
+    const int begin = row + diagonal - window_left;
     return begin > 0 ? begin : 0;
   }
   __device__ int key_end(int row) const {
     // Rows of the tile past seqlen_q are never stored; the bound keeps their keys in range.
-    const int end = row + seqlen_k - seqlen_q + window_right + 1;
+    const int end = row + diagonal + window_right + 1;
     return end < seqlen_k ? end : seqlen_k;
   }
 };

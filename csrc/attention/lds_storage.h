@@ -27,11 +27,23 @@ struct KvStorage<T, KvBuffers::in_turns> {
   };
 };
 
+// bf16 only: powers of two that rows were multiplied by, inverted, and the largest exponents of V.
+template <Tile T, Element element>
+struct ScaleStorage {};
+
 template <Tile T>
+struct ScaleStorage<T, Element::bf16> {
+  float q_scale[T.block_m];
+  float k_scale[T.block_n];
+  alignas(16) uint32_t v_largest[4];  // of a block, of the next one; the rest is padding
+};
+
+template <Tile T, Element element>
 struct LdsStorage {
   alignas(16) gcn::half q[T.block_m][q_pitch_halves(T)];
   KvStorage<T, T.kv> kv;
   alignas(16) uint32_t p[T.block_m][p_pitch_pairs(T)];  // (key, key + 16) of one row
+  [[no_unique_address]] ScaleStorage<T, element> scales;
 };
 
 template <class Vec>

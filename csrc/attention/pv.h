@@ -9,8 +9,8 @@
 namespace flashattn {
 
 // Stores the probabilities of keys [part * p_keys, (part + 1) * p_keys).
-template <Tile T>
-__device__ inline void store_p(LdsStorage<T>& lds, int first_row, int lane_in_group, int part,
+template <Tile T, Element E>
+__device__ inline void store_p(LdsStorage<T, E>& lds, int first_row, int lane_in_group, int part,
                                const uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / 2]) {
   constexpr int kPartPairs = T.p_keys / 2 / kGroupLanes;  // of one lane
 #pragma unroll
@@ -35,15 +35,15 @@ class PvPairs {
   static_assert(kUnits % kRing == 0);
 
  public:
-  __device__ PvPairs(const LdsStorage<T>& lds, int first_row, int lane_in_group, int first_pair)
+  template <Element E>
+  __device__ PvPairs(const LdsStorage<T, E>& lds, int first_row, int lane_in_group, int first_pair)
       : p_at_(&lds.p[first_row][0]),
         v_at_(&lds.kv.v[first_pair][0]),
         lane_in_group_(lane_in_group) {
     if constexpr (kStreamed) {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i) p_[0][i] = p4(i, 0);
-#pragma unroll
-      for (int unit = 0; unit < kAhead; ++unit) v_[unit] = v(unit);
+      static_for<kAhead>([&](auto unit) { v_[unit] = v<unit>(); });
     }
   }
 
@@ -60,17 +60,16 @@ class PvPairs {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i) p_[set][i] = p4(i, 0);
     }
-#pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit) {
-      if (!kStreamed || more || unit + kAhead < kUnits)
-        v_[(unit + kAhead) % kRing] = v(unit + kAhead);
+static_for<kUnits>([&](auto unit) {
+      if constexpr (!kStreamed || more || unit + kAhead < kUnits)
+        v_[(unit + kAhead) % kRing] = v<unit + kAhead>();
       if constexpr (kStreamed && more) {
 #pragma unroll
         for (int i = share(unit); i < share(unit + 1); ++i) p_[1 - set][i] = p4(i, 4);
       }
-      multiply_unit(unit, p_[set], v_[unit % kRing], o);
+      multiply_unit<unit>(p_[set], v_[unit % kRing], o);
       if constexpr (kStreamed) gcn::pin_schedule();
-    }
+    });
     p_at_ += 4;
     v_at_ += 4 * v_pitch_pairs(T);
   }
@@ -78,9 +77,10 @@ class PvPairs {
   // Rows of P are read evenly along the units.
   __device__ static constexpr int share(int unit) { return unit * L::kRows / kUnits; }
 
-  __device__ static void multiply_unit(int unit, const gcn::pairs4 (&p)[L::kRows],
-                                       const gcn::pairs4& v, float (&o)[L::kRows][L::kCols]) {
-    const Stripe stripe = Columns::at(unit % Columns::kCount);
+  template <int unit>
+  __device__ static void multiply_unit(const gcn::pairs4 (&p)[L::kRows], const gcn::pairs4& v,
+                                       float (&o)[L::kRows][L::kCols]) {
+    constexpr Stripe stripe = Columns::at(unit % Columns::kCount);
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
@@ -94,14 +94,19 @@ class PvPairs {
     return lds_read<gcn::pairs4>(p_at_ + i * kGroups * p_pitch_pairs(T) + pair);
   }
 
-  __device__ gcn::pairs4 v(int unit) const {
-    const Stripe stripe = Columns::at(unit % Columns::kCount);
+  template <int unit>
+  __device__ gcn::pairs4 v() const {
+    constexpr Stripe stripe = Columns::at(unit % Columns::kCount);
     const uint32_t* at =
         v_at_ + unit / Columns::kCount * v_pitch_pairs(T) + Columns::column(stripe, lane_in_group_);
-    if (stripe.width == 4) return lds_read<gcn::pairs4>(at);
-    if (stripe.width == 1) return {*at, 0, 0, 0};
-    const auto two = lds_read<gcn::pairs2>(at);
-    return {two[0], two[1], 0, 0};
+    if constexpr (stripe.width == 4) {
+      return lds_read<gcn::pairs4>(at);
+    } else if constexpr (stripe.width == 2) {
+      const auto two = lds_read<gcn::pairs2>(at);
+      return {two[0], two[1], 0, 0};
+    } else {
+      return {*at, 0, 0, 0};
+    }
   }
 
   const uint32_t* p_at_;
@@ -111,8 +116,8 @@ class PvPairs {
   gcn::pairs4 v_[kRing];
 };
 
-template <Tile T>
-__device__ inline void accumulate_pv(const LdsStorage<T>& lds, int first_row, int lane_in_group,
+template <Tile T, Element E>
+__device__ inline void accumulate_pv(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
                                      int part, float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
   PvPairs<T> pairs(lds, first_row, lane_in_group, part * T.p_keys / 2);
 #pragma unroll 1

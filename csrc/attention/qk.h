@@ -20,7 +20,8 @@ class QkColumns {
   static constexpr bool kStreamed = T.operands == Operands::streamed;
 
  public:
-  __device__ QkColumns(const LdsStorage<T>& lds, int first_row, int lane_in_group)
+  template <Element E>
+  __device__ QkColumns(const LdsStorage<T, E>& lds, int first_row, int lane_in_group)
       : q_at_(&lds.q[first_row][0]), k_at_(&lds.kv.k[lane_in_group][0]) {
     if constexpr (kStreamed) read<0>(0);
   }
@@ -94,8 +95,8 @@ class QkColumns {
   gcn::half8 k_[2][L::kKeys];
 };
 
-template <Tile T>
-__device__ inline void score_block(const LdsStorage<T>& lds, int first_row, int lane_in_group,
+template <Tile T, Element E>
+__device__ inline void score_block(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
                                    float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
   using L = Shape<T>;
 #pragma unroll

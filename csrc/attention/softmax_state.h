@@ -32,12 +32,19 @@ struct SoftmaxRow {
     float lse;          // natural log of the sum of exp(score * softmax_scale)
   };
 
-  __device__ Result finish(float scale) const {
+  // `sink` is a logit in base 2 that joins the denominator, -inf for none.
+  __device__ Result finish(float scale, float sink) const {
     constexpr float ln2 = 0.693147180559945309417f;
-    const float row_sum = gcn::sum_row16(sum);
+    float row_sum = gcn::sum_row16(sum), base = shift(scale), factor = 1.0f;
+    if (sink > base) {
+      factor = gcn::exp2(base - sink);
+      row_sum *= factor;
+      base = sink;
+    }
+    row_sum += gcn::exp2(sink - base);
     if (row_sum == 0.0f) return {.inverse_sum = 0.0f, .lse = -__builtin_inff()};
-    return {.inverse_sum = gcn::reciprocal(row_sum),
-            .lse = (shift(scale) + gcn::log2(row_sum)) * ln2};
+    return {.inverse_sum = gcn::reciprocal(row_sum) * factor,
+            .lse = (base + gcn::log2(row_sum)) * ln2};
   }
 };
 

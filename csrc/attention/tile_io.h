@@ -3,6 +3,7 @@
 // kernel left in LDS, or lies behind the tensor, never meets a multiplication.
 #pragma once
 
+#include "attention/element.h"
 #include "attention/lds_storage.h"
 #include "gcn/buffer_io.h"
 #include "gcn/global_io.h"
@@ -92,6 +93,17 @@ class TileReader<Access::elements> {
   int row_, col_, end_;
 };
 
+// bf16: a row's chunk, times the power of two that its neighbours agree on. All lanes take part, also
+// those that have no chunk: one that is off would cut others off.
+template <class S, int rows, int pitch>
+__device__ inline void store_normalised(gcn::half (&to)[rows][pitch], float (&scale)[rows], int row,
+                                        gcn::half8 chunk) {
+  const uint32_t exponent = gcn::max_over<S::kLanes>(gcn::largest_exponent(chunk));
+  if (!S::busy()) return;
+  lds_write(&to[row][S::col()], gcn::bf16_to_half(chunk, RowScale::factor(exponent)));
+  if (S::col() == 0) scale[row] = RowScale::inverse(exponent);
+}
+
 // A tile of `rows` rows and `columns` columns on its way: load() starts the reads, the registers
 // are stored once LDS has room.
 template <Tile T, int rows, int columns>
@@ -111,6 +123,14 @@ class InFlight {
 #pragma unroll
     for (int i = 0; i < S::kSteps; ++i)
       lds_write(&to[S::row() + i * S::kRowsAtOnce][S::col()], chunk_[i]);
+  }
+
+  // bf16: each row normalised, and the inverse of its factor beside it.
+  template <int pitch>
+  __device__ void store(gcn::half (&to)[rows][pitch], float (&scale)[rows]) const {
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i)
+      store_normalised<S>(to, scale, S::row() + i * S::kRowsAtOnce, chunk_[i]);
   }
 
  private:
@@ -136,6 +156,25 @@ class VInFlight {
     }
   }
 
+  // bf16: of the elements that this thread holds.
+  __device__ uint32_t largest_exponent() const {
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i) {
+      const uint32_t a = gcn::largest_exponent(row_[i][0]), b = gcn::largest_exponent(row_[i][1]);
+      most = most > a ? most : a;
+      most = most > b ? most : b;
+    }
+    return most;
+  }
+
+  __device__ void convert_from_bf16(float factor) {
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i)
+#pragma unroll
+      for (int of = 0; of < 2; ++of) row_[i][of] = gcn::bf16_to_half(row_[i][of], factor);
+  }
+
   __device__ void store(VTile<T>& to) const {
     if (!S::busy()) return;
 #pragma unroll
@@ -159,15 +198,19 @@ class VInFlight {
 };
 
 // With a negative scale the largest score belongs to the least product: Q changes its sign instead.
-template <Tile T>
-__device__ inline void stage_q(LdsStorage<T>& lds, const Rows& q, int first_row, bool negate) {
+template <Tile T, Element E>
+__device__ inline void stage_q(LdsStorage<T, E>& lds, const Rows& q, int first_row, bool negate) {
   using S = Share<T, T.block_m, T.head_dim>;
   const TileReader<T.access> reader(q, first_row, T.block_m, S::row(), S::col());
-  if (!S::busy()) return;
 #pragma unroll 4
   for (int i = 0; i < S::kSteps; ++i) {
+    const int row = S::row() + i * S::kRowsAtOnce;
     const gcn::half8 x = reader.read(i * S::kRowsAtOnce);
-    lds_write(&lds.q[S::row() + i * S::kRowsAtOnce][S::col()], negate ? -x : x);
+    const gcn::half8 signed_x = negate ? -x : x;  // a sign bit in fp16 as in bf16
+    if constexpr (E == Element::bf16)
+      store_normalised<S>(lds.q, lds.scales.q_scale, row, signed_x);
+    else if (S::busy())
+      lds_write(&lds.q[row][S::col()], signed_x);
   }
 }
 

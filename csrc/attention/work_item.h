@@ -1,4 +1,5 @@
-// Which query block of which head and sequence a workgroup computes. Undoes core/grid.h.
+// Which query block of which head and sequence a workgroup computes (undoes core/grid.h), and where
+// that sequence lies.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -30,9 +31,34 @@ struct WorkItem {
   }
 };
 
-// First element of a head of a sequence.
-__device__ inline gcn::half* head_base(const TensorView& x, int batch, int head) {
-  return static_cast<gcn::half*>(x.data) + batch * x.batch_stride + head * x.head_stride;
+// One sequence of the batch: its lengths, and its first rows where all sequences share one tensor.
+struct Sequence {
+  int batch;  // index for strides; 0 where first_q and first_k say it all
+  int first_q, first_k;
+  int seqlen_q, seqlen_k;
+
+  __device__ static Sequence of(const FwdArgs& args, int batch) {
+    const Sequences& s = args.sequences;
+    Sequence it{batch, 0, 0, args.seqlen_q, args.seqlen_k};
+    if (s.cu_seqlens_q != nullptr) {
+      it.first_q = s.cu_seqlens_q[batch];
+      it.first_k = s.cu_seqlens_k[batch];
+      it.seqlen_q = s.cu_seqlens_q[batch + 1] - it.first_q;
+      it.seqlen_k = s.cu_seqlens_k[batch + 1] - it.first_k;
+      it.batch = 0;
+    }
+    if (s.seqused_k != nullptr) {
+      const int used = s.seqused_k[batch];
+      it.seqlen_k = used < it.seqlen_k ? used : it.seqlen_k;
+    }
+    return it;
+  }
+};
+
+// First element of a head of a sequence that begins at a row of the tensor.
+__device__ inline gcn::half* head_base(const TensorView& x, int batch, int first, int head) {
+  return static_cast<gcn::half*>(x.data) + batch * x.batch_stride + first * x.row_stride +
+         head * x.head_stride;
 }
 
 }  // namespace flashattn

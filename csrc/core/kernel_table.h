@@ -15,6 +15,7 @@ struct FwdClocks {
 struct FwdKernel {
   const char* name;
   Tile tile;
+  Element element;
   int workgroups_per_cu;
   FwdClocks clocks;
 };

@@ -19,8 +19,9 @@ struct LdsBudget {
   int q;   // block_m rows of head_dim halves
   int kv;  // K: block_n rows of head_dim halves; V: block_n / 2 rows of pairs (key, its partner)
   int p;   // block_m rows of p_keys / 2 pairs
+  int scales;  // bf16: a float for each row of Q and K, and two words for V
 
-  constexpr int total() const { return q + kv + p; }
+  constexpr int total() const { return q + kv + p + scales; }
 };
 
 constexpr int q_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
@@ -28,19 +29,22 @@ constexpr int k_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadH
 constexpr int v_pitch_pairs(const Tile& tile) { return tile.head_dim_v + kRowPadPairs; }
 constexpr int p_pitch_pairs(const Tile& tile) { return tile.p_keys / 2 + kRowPadPairs; }
 
-constexpr LdsBudget fwd_lds_budget(const Tile& tile) {
+constexpr LdsBudget fwd_lds_budget(const Tile& tile, Element element) {
   constexpr int half = 2, pair = 4;  // bytes
   const int k = tile.block_n * k_pitch_halves(tile) * half;
   const int v = tile.block_n / 2 * v_pitch_pairs(tile) * pair;
   return {.q = tile.block_m * q_pitch_halves(tile) * half,
           .kv = tile.kv == KvBuffers::apart ? k + v : (k > v ? k : v),
-          .p = tile.block_m * p_pitch_pairs(tile) * pair};
+          .p = tile.block_m * p_pitch_pairs(tile) * pair,
+          .scales = element == Element::bf16 ? (tile.block_m + tile.block_n + 4) * 4 : 0};
 }
 
-constexpr int lds_bytes(const Tile& tile) { return fwd_lds_budget(tile).total(); }
+constexpr int lds_bytes(const Tile& tile, Element element) {
+  return fwd_lds_budget(tile, element).total();
+}
 
-constexpr bool fits_lds(const Tile& tile, int reserve_bytes = 0) {
-  return lds_bytes(tile) + reserve_bytes <= kLdsBytesPerWorkgroup;
+constexpr bool fits_lds(const Tile& tile, Element element, int reserve_bytes = 0) {
+  return lds_bytes(tile, element) + reserve_bytes <= kLdsBytesPerWorkgroup;
 }
 
 }  // namespace flashattn

@@ -22,6 +22,12 @@ enum class Rescale { lazy, always };
 // that are multiples of 4 bytes and rows of multiples of 16; or element by element.
 enum class Access { chunks, elements };
 
+// Whether a kernel can change scores between QK^T and the softmax: softcap, ALiBi, bias, mask.
+enum class Scores { plain, modified };
+
+// What 16-bit numbers Q, K, V and O hold. gfx906 computes in fp16 only (element.h).
+enum class Element { f16, bf16 };
+
 struct Tile {
   int head_dim;    // columns of Q and K; a multiple of 16, rows of fewer are padded with zeros
   int head_dim_v;  // columns of V and O, likewise
@@ -33,6 +39,7 @@ struct Tile {
   Operands operands;
   Rescale rescale;
   Access access;
+  Scores scores;
 
   constexpr int threads() const { return waves * kWaveSize; }
   constexpr int rows_per_wave() const { return block_m / waves; }

@@ -2,6 +2,8 @@
 // through LDS (ds_bpermute_b32) instead. Vega 7nm ISA, section "Data Parallel Processing".
 #pragma once
 
+#include <cstdint>
+
 namespace flashattn::gcn {
 
 namespace dpp {
@@ -10,12 +12,16 @@ inline constexpr int kQuadSwap2 = 0x4E;       // quad_perm:[2,3,0,1]
 inline constexpr int kRowHalfMirror = 0x141;  // lane i <- 7 - i in each half row
 inline constexpr int kRowMirror = 0x140;      // lane i <- 15 - i
 
+// Lanes that are off give 0.
+template <int control>
+__device__ inline uint32_t move_bits(uint32_t x) {
+  constexpr int all_rows = 0xF, all_banks = 0xF;
+  return __builtin_amdgcn_update_dpp(0, x, control, all_rows, all_banks, /*bound_ctrl=*/true);
+}
+
 template <int control>
 __device__ inline float move(float x) {
-  constexpr int all_rows = 0xF, all_banks = 0xF;
-  const int bits = __builtin_bit_cast(int, x);
-  return __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, bits, control, all_rows,
-                                                               all_banks, /*bound_ctrl=*/true));
+  return __builtin_bit_cast(float, move_bits<control>(__builtin_bit_cast(uint32_t, x)));
 }
 }  // namespace dpp
 

@@ -7,6 +7,7 @@
 #include "attention/lds_storage.h"
 #include "attention/pv.h"
 #include "attention/qk.h"
+#include "attention/score_changes.h"
 #include "attention/shape.h"
 #include "attention/softmax_state.h"
 #include "attention/tile_io.h"
@@ -16,19 +17,25 @@
 
 namespace flashattn {
 
-template <Tile T>
+template <Tile T, Element E>
 class ForwardBlock {
   using L = Shape<T>;
+  static constexpr bool kBf16 = E == Element::bf16;
+  static constexpr bool kModified = T.scores == Scores::modified;
+  // Scores that are multiplied by something of each row and key anyway take the scale with it.
+  static constexpr bool kScaled = kBf16 || kModified;
 
  public:
-  __device__ ForwardBlock(const FwdArgs& args, LdsStorage<T>& lds)
-      : args_(args),
-        item_(WorkItem::from_grid<T>(args)),
-        visible_{args.seqlen_q, args.seqlen_k, args.window_left, args.window_right},
-        lds_(lds) {}
+  __device__ ForwardBlock(const FwdArgs& args, LdsStorage<T, E>& lds)
+      : args_(args), item_(WorkItem::from_grid<T>(args)), lds_(lds) {}
 
   __device__ void run() {
     if (item_.batch >= args_.batch) return;
+    sequence_ = Sequence::of(args_, item_.batch);
+    if (item_.first_row >= sequence_.seqlen_q) return;
+    visible_ = {sequence_.seqlen_q, sequence_.seqlen_k,
+                args_.top_left ? 0 : sequence_.seqlen_k - sequence_.seqlen_q, args_.window_left,
+                args_.window_right};
     prologue();
     body();
     epilogue();
@@ -39,11 +46,17 @@ class ForwardBlock {
     const int lane = gcn::lane_id();
     lane_in_group_ = lane % kGroupLanes;
     tile_row_ = gcn::wave_id() * T.rows_per_wave() + lane / kGroupLanes;
-    scale_log2_ = base2_scale(args_.softmax_scale);
-    k_ = rows(args_.k, item_.head_kv, args_.seqlen_k, args_.head_dim);
-    v_ = rows(args_.v, item_.head_kv, args_.seqlen_k, args_.head_dim_v);
-    stage_q(lds_, rows(args_.q, item_.head_q, args_.seqlen_q, args_.head_dim), item_.first_row,
-            args_.softmax_scale < 0.0f);
+    scale_log2_ = kScaled ? 1.0f : base2_scale(args_.softmax_scale);
+    k_ = rows(args_.k, item_.head_kv, sequence_.first_k, sequence_.seqlen_k, args_.head_dim);
+    v_ = rows(args_.v, item_.head_kv, sequence_.first_k, sequence_.seqlen_k, args_.head_dim_v);
+    stage_q(lds_,
+            rows(args_.q, item_.head_q, sequence_.first_q, sequence_.seqlen_q, args_.head_dim),
+            item_.first_row, !kScaled && args_.softmax_scale < 0.0f);
+    if constexpr (kBf16) {
+      v_exponent_ = 0;
+      if (threadIdx.x < 2) lds_.scales.v_largest[threadIdx.x] = 0;
+      __syncthreads();  // before the first block's V joins in
+    }
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
@@ -70,45 +83,107 @@ class ForwardBlock {
     uint32_t p[L::kRows][L::kKeys / 2];
     BlockSoftmax<T, L::kRows, L::kKeys, L::kCols> softmax(scale_log2_, row_);
 
+    if constexpr (T.kv == KvBuffers::apart) join_v(block);
     __syncthreads();  // no wave reads the previous K and V any more (first step: none has)
-    k_in_flight_.store(lds_.kv.k);
-    if constexpr (T.kv == KvBuffers::apart) v_in_flight_.store(lds_.kv.v);
+    store_k();
+    if constexpr (T.kv == KvBuffers::apart) store_v(block);
     __syncthreads();
     if constexpr (T.kv == KvBuffers::apart) {
       load_first(block + 1, more);
     } else {
       v_in_flight_.load(v_, block * T.block_n, true);
     }
-    score_block(lds_, tile_row_, lane_in_group_, s);
+    score_block<T, E>(lds_, tile_row_, lane_in_group_, s);
+    if constexpr (kBf16) scale_scores(s);
+    if constexpr (kModified) change_scores(s, block * T.block_n);
     if (!whole) hide_unseen(s, block * T.block_n);
     softmax.raise_limits(s, o_);
     softmax.probabilities(s, p);
     if constexpr (T.kv == KvBuffers::in_turns) {
+      join_v(block);
       __syncthreads();  // no wave reads K any more
-      v_in_flight_.store(lds_.kv.v);
+      store_v(block);
       __syncthreads();
       load_first(block + 1, more);
     }
 #pragma unroll
     for (int part = 0; part < T.block_n / T.p_keys; ++part) {
-      store_p(lds_, tile_row_, lane_in_group_, part, p);
-      accumulate_pv(lds_, tile_row_, lane_in_group_, part, o_);
+      store_p<T, E>(lds_, tile_row_, lane_in_group_, part, p);
+      accumulate_pv<T, E>(lds_, tile_row_, lane_in_group_, part, o_);
     }
+  }
+
+  __device__ void store_k() {
+    if constexpr (kBf16)
+      k_in_flight_.store(lds_.kv.k, lds_.scales.k_scale);
+    else
+      k_in_flight_.store(lds_.kv.k);
+  }
+
+  // bf16: before a barrier all threads tell the largest exponent of their V.
+  __device__ void join_v(int block) {
+    if constexpr (kBf16) {
+      const uint32_t largest = gcn::max_over<kWaveSize>(v_in_flight_.largest_exponent());
+      if (gcn::lane_id() == 0) atomicMax(&lds_.scales.v_largest[block % 2], largest);
+    }
+  }
+
+  // bf16: after it they agree on one factor for the block, which only ever falls.
+  __device__ void store_v(int block) {
+    if constexpr (kBf16) {
+      const uint32_t largest = __builtin_amdgcn_readfirstlane(lds_.scales.v_largest[block % 2]);
+      if (threadIdx.x == 0) lds_.scales.v_largest[1 - block % 2] = 0;
+      if (largest > v_exponent_) {
+        const float factor = RowScale::inverse(v_exponent_) * RowScale::factor(largest);
+#pragma unroll
+        for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+          for (int c = 0; c < L::kCols; ++c) gcn::scale_by(o_[i][c], factor);
+        v_exponent_ = largest;
+      }
+      v_in_flight_.convert_from_bf16(RowScale::factor(v_exponent_));
+    }
+    v_in_flight_.store(lds_.kv.v);
+  }
+
+  // bf16: undoes what normalised the rows of Q and K.
+  __device__ void scale_scores(float (&s)[L::kRows][L::kKeys]) const {
+    constexpr float most = 3.402823466e38f;
+    const float scale =
+        kModified ? 1.0f
+                  : __builtin_fmaxf(__builtin_fminf(args_.softmax_scale * kLog2e, most), -most);
+    float k_scale[L::kKeys];
+#pragma unroll
+    for (int j = 0; j < L::kKeys; ++j)
+      k_scale[j] = lds_.scales.k_scale[lane_in_group_ + j * kGroupLanes];
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i) {
+      const float q_scale = lds_.scales.q_scale[tile_row_ + i * kGroups] * scale;
+#pragma unroll
+      for (int j = 0; j < L::kKeys; ++j) s[i][j] = s[i][j] * q_scale * k_scale[j];
+    }
+  }
+
+  __device__ void change_scores(float (&s)[L::kRows][L::kKeys], int first_key) const {
+    const ScoreChanger<L::kRows, L::kKeys> change(args_, visible_, item_.batch, item_.head_q);
+    change(s, {item_.first_row + tile_row_, first_key + lane_in_group_});
   }
 
   __device__ void hide_unseen(float (&s)[L::kRows][L::kKeys], int first_key) const {
     // Of the row over the key, in the block. Opaque: all that follows from it alone would be moved
     // out of the loop, into registers that are not there.
     const int ahead = gcn::opaque(tile_row_ - lane_in_group_);
-    const int diagonal = first_key - item_.first_row - (args_.seqlen_k - args_.seqlen_q);
-    hide(s,
-         [&](int down, int right) { return ahead + down - right < diagonal - args_.window_right; });
-    if (args_.window_left < kMaxSeqlen)
+    const int diagonal = first_key - item_.first_row - visible_.diagonal;
+    hide(s, [&](int down, int right) {
+      return ahead + down - right < diagonal - visible_.window_right;
+    });
+    if (visible_.window_left < kMaxSeqlen)
       hide(s, [&](int down, int right) {
-        return ahead + down - right > diagonal + args_.window_left;
+        return ahead + down - right > diagonal + visible_.window_left;
       });
-    if (args_.seqlen_k - first_key < T.block_n)
-      hide(s, [&](int, int right) { return lane_in_group_ >= args_.seqlen_k - first_key - right; });
+    if (visible_.seqlen_k - first_key < T.block_n)
+      hide(s,
+           [&](int, int right) { return lane_in_group_ >= visible_.seqlen_k - first_key - right; });
   }
 
   // Row and key of a score are given relative to the lane's first ones.
@@ -122,17 +197,20 @@ class ForwardBlock {
   }
 
   __device__ void epilogue() const {
-    const int64_t lse_row = int64_t{item_.batch} * args_.heads_q + item_.head_q;
-    const OutputRows out = {.base = head_base(args_.o, item_.batch, item_.head_q),
-                            .row_stride = args_.o.row_stride,
-                            .lse = args_.lse + lse_row * args_.seqlen_q,
-                            .count = args_.seqlen_q,
-                            .columns = args_.head_dim_v};
-    store_output<T>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
+    const OutputRows out = {
+        .base = head_base(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
+        .row_stride = args_.o.row_stride,
+        .lse = args_.lse + sequence_.batch * args_.lse_batch_stride +
+               item_.head_q * args_.lse_head_stride + sequence_.first_q,
+        .count = sequence_.seqlen_q,
+        .columns = args_.head_dim_v,
+        .factor = kBf16 ? RowScale::inverse(v_exponent_) : 1.0f,
+        .sink = args_.sinks == nullptr ? -__builtin_inff() : args_.sinks[item_.head_q] * kLog2e};
+    store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
   }
 
-  __device__ Rows rows(const TensorView& x, int head, int count, int columns) const {
-    return {.base = head_base(x, item_.batch, head),
+  __device__ Rows rows(const TensorView& x, int head, int first, int count, int columns) const {
+    return {.base = head_base(x, sequence_.batch, first, head),
             .row_stride = x.row_stride,
             .count = count,
             .columns = columns};
@@ -142,29 +220,32 @@ class ForwardBlock {
   // turn scores of 0 into NaN, zero would do so with the -inf of a hidden key. 2^-100 is as good as
   // zero for every product of fp16 rows, and kSlack over it is still finite.
   __device__ static float base2_scale(float softmax_scale) {
-    constexpr float log2e = 1.44269504088896340736f, most = 3.402823466e38f, least = 0x1p-100f;
-    return gcn::max2(__builtin_fminf(__builtin_fabsf(softmax_scale) * log2e, most), least);
+    constexpr float most = 3.402823466e38f, least = 0x1p-100f;
+    return gcn::max2(__builtin_fminf(__builtin_fabsf(softmax_scale) * kLog2e, most), least);
   }
 
   const FwdArgs& args_;
   WorkItem item_;
+  Sequence sequence_;
   Visible visible_;
-  LdsStorage<T>& lds_;
+  LdsStorage<T, E>& lds_;
   Rows k_, v_;
   InFlight<T, T.block_n, T.head_dim> k_in_flight_;
   VInFlight<T> v_in_flight_;
   SoftmaxRow row_[L::kRows];
   float o_[L::kRows][L::kCols];
   float scale_log2_;
+  uint32_t v_exponent_;  // bf16: the largest exponent field of V so far
   int lane_in_group_;
   int tile_row_;  // the lane's first query row in the tile; the others follow kGroups apart
 };
 
-template <Tile T>
+template <Tile T, Element E>
 __device__ inline void fwd(const FwdArgs& args) {
-  __shared__ LdsStorage<T> lds;
-  static_assert(sizeof(lds) == lds_bytes(T), "LdsStorage and core/lds_budget.h disagree");
-  ForwardBlock<T>(args, lds).run();
+  __shared__ LdsStorage<T, E> lds;
+  static_assert(sizeof(lds) == lds_bytes(T, E), "LdsStorage and core/lds_budget.h disagree");
+  static_assert(fits_lds(T, E), "the tile needs more than 64 KiB of LDS");
+  ForwardBlock<T, E>(args, lds).run();
 }
 
 }  // namespace flashattn

@@ -40,8 +40,8 @@ void check_dtype(const Named& first, const Named& argument) {
                    dtype_name(argument.tensor));
 }
 
-void check_rank(const Named& argument) {
-  TORCH_CHECK_VALUE(argument.tensor.dim() == 4, argument.name, " must have shape ",
+void check_rank(const Named& argument, int64_t rank) {
+  TORCH_CHECK_VALUE(argument.tensor.dim() == rank, argument.name, " must have shape ",
                     argument.dimensions, "; it has ", argument.tensor.dim(),
                     " dimensions: ", shape_name(argument.tensor));
   for (const c10::SymInt& size : argument.tensor.sym_sizes()) {
@@ -64,22 +64,22 @@ void check_same_size(const Named& a, const Named& b, int64_t dim, const char* wh
                     b.tensor.sym_size(dim), " (shape ", shape_name(b.tensor), ")");
 }
 
-void check_head_dim(const Named& q) {
-  const c10::SymInt head_dim = q.tensor.sym_size(3);
+void check_head_dim(const Named& argument) {
+  const c10::SymInt head_dim = argument.tensor.sym_size(-1);
   TORCH_CHECK_VALUE(head_dim >= 1 && head_dim <= max_head_dim(),
                     "FlashAttention forward only supports head dimension at most ", max_head_dim(),
-                    "; ", q.name, " has head_dim ", head_dim, " (shape ", shape_name(q.tensor),
-                    ")");
+                    "; ", argument.name, " has head_dim ", head_dim, " (shape ",
+                    shape_name(argument.tensor), ")");
 }
 
-void check_seqlen(const Named& argument) {
-  TORCH_CHECK_VALUE(argument.tensor.sym_size(1) <= kMaxSeqlen, argument.name, " has a sequence of ",
-                    argument.tensor.sym_size(1), "; allowed is at most ", kMaxSeqlen);
+void check_seqlen(const char* name, const c10::SymInt& seqlen) {
+  TORCH_CHECK_VALUE(seqlen <= kMaxSeqlen, name, " has a sequence of ", seqlen,
+                    "; allowed is at most ", kMaxSeqlen);
 }
 
 void check_heads(const Named& q, const Named& k) {
-  const c10::SymInt heads_q = q.tensor.sym_size(2);
-  const c10::SymInt heads_kv = k.tensor.sym_size(2);
+  const c10::SymInt heads_q = q.tensor.sym_size(-2);
+  const c10::SymInt heads_kv = k.tensor.sym_size(-2);
   const bool divides = heads_kv == 0 ? heads_q == 0 : heads_q % heads_kv == 0;
   TORCH_CHECK_VALUE(divides,
                     "Number of heads in key/value must divide number of heads in query: ", q.name,
@@ -93,23 +93,143 @@ void check_scale(std::optional<double> softmax_scale) {
                     *softmax_scale);
 }
 
+void check_alibi(const at::Tensor& slopes, const FwdShape& shape) {
+  TORCH_CHECK_TYPE(slopes.scalar_type() == at::kFloat,
+                   "ALiBi slopes must have dtype fp32: alibi_slopes has ", dtype_name(slopes));
+  const bool by_head = slopes.dim() == 1 && slopes.sym_size(0) == shape.heads_q;
+  const bool by_batch =
+      slopes.dim() == 2 && slopes.sym_size(0) == shape.batch && slopes.sym_size(1) == shape.heads_q;
+  TORCH_CHECK_VALUE(by_head || by_batch, "alibi_slopes must have shape (num_heads,) = (",
+                    shape.heads_q, ",) or (batch_size, num_heads) = (", shape.batch, ", ",
+                    shape.heads_q, "); it has shape ", shape_name(slopes));
+  TORCH_CHECK_VALUE(slopes.sym_numel() == 0 || slopes.sym_stride(-1) == 1,
+                    "alibi_slopes must have contiguous last dimension: its stride is ",
+                    slopes.sym_stride(-1));
+}
+
+void check_bias(const at::Tensor& bias, const FwdShape& shape, bool varlen) {
+  TORCH_CHECK_VALUE(!varlen, "attn_bias is not served together with cu_seqlens_q; it has shape ",
+                    shape_name(bias));
+  const at::ScalarType type = bias.scalar_type();
+  TORCH_CHECK_TYPE(
+      type == at::kBool || type == at::kFloat || type == at::kHalf || type == at::kBFloat16,
+      "attn_bias must be bool (True: may attend), float32, float16 or bfloat16; it is ",
+      dtype_name(bias));
+  const c10::SymInt want[] = {shape.batch, shape.heads_q, shape.seqlen_q, shape.seqlen_k};
+  bool fits = bias.dim() <= 4;
+  for (int64_t dim = 0; fits && dim < bias.dim(); ++dim) {
+    const c10::SymInt size = bias.sym_size(bias.dim() - 1 - dim);
+    fits = size == 1 || size == want[3 - dim];
+  }
+  TORCH_CHECK_VALUE(fits,
+                    "attn_bias must broadcast to (batch_size, num_heads, seqlen_q, seqlen_k) = (",
+                    shape.batch, ", ", shape.heads_q, ", ", shape.seqlen_q, ", ", shape.seqlen_k,
+                    "); it has shape ", shape_name(bias));
+}
+
+void check_sinks(const at::Tensor& sinks, const FwdShape& shape) {
+  TORCH_CHECK_TYPE(sinks.is_floating_point(), "sinks must be floating point; they are ",
+                   dtype_name(sinks));
+  TORCH_CHECK_VALUE(sinks.dim() == 1 && sinks.sym_size(0) == shape.heads_q,
+                    "sinks must have shape (num_heads,) = (", shape.heads_q, ",); they have shape ",
+                    shape_name(sinks));
+}
+
+void check_index(const char* name, const at::Tensor& index, const c10::SymInt& size) {
+  TORCH_CHECK_TYPE(index.scalar_type() == at::kInt, name, " must have dtype int32; it has ",
+                   dtype_name(index));
+  TORCH_CHECK_VALUE(index.dim() == 1 && index.sym_size(0) == size, name, " must have shape (", size,
+                    ",); it has shape ", shape_name(index));
+  TORCH_CHECK_VALUE(index.is_contiguous(), name, " must be contiguous");
+}
+
+// Sizes of a batch of equal sequences, or of packed ones.
+FwdShape shape_of(const FwdInputs& in) {
+  if (in.varlen()) {
+    return {in.cu_seqlens_q->sym_size(0) - 1,
+            in.q.sym_size(0),
+            in.max_seqlen_q,
+            in.max_seqlen_k,
+            in.q.sym_size(1),
+            in.k.sym_size(1),
+            in.q.sym_size(2),
+            in.v.sym_size(2)};
+  }
+  return {in.q.sym_size(0), in.q.sym_size(1), in.q.sym_size(1), in.k.sym_size(1),
+          in.q.sym_size(2), in.k.sym_size(2), in.q.sym_size(3), in.v.sym_size(3)};
+}
+
+void check_varlen(const FwdInputs& in) {
+  TORCH_CHECK_VALUE(in.cu_seqlens_q.has_value() == in.cu_seqlens_k.has_value(),
+                    "cu_seqlens_q and cu_seqlens_k must be given together");
+  TORCH_CHECK_VALUE(in.varlen() || (in.max_seqlen_q == 0 && in.max_seqlen_k == 0),
+                    "max_seqlen_q=", in.max_seqlen_q, " and max_seqlen_k=", in.max_seqlen_k,
+                    " are for cu_seqlens_q alone");
+  if (!in.varlen()) return;
+  TORCH_CHECK_VALUE(in.cu_seqlens_q->dim() == 1 && in.cu_seqlens_q->sym_size(0) >= 1,
+                    "cu_seqlens_q must have shape (batch_size + 1,); it has shape ",
+                    shape_name(*in.cu_seqlens_q));
+  check_index("cu_seqlens_q", *in.cu_seqlens_q, in.cu_seqlens_q->sym_size(0));
+  check_index("cu_seqlens_k", *in.cu_seqlens_k, in.cu_seqlens_q->sym_size(0));
+  TORCH_CHECK_VALUE(in.max_seqlen_q >= 0 && in.max_seqlen_k >= 0,
+                    "max_seqlen_q and max_seqlen_k must not be negative; they are ",
+                    in.max_seqlen_q, " and ", in.max_seqlen_k);
+}
+
+// Starts at 0, never falls, ends within `rows`; no sequence is longer than `most`.
+void check_offsets(const char* name, const at::Tensor& offsets, int64_t rows, const char* most_name,
+                   int64_t most) {
+  const auto* at = offsets.const_data_ptr<int32_t>();
+  const int64_t last = offsets.numel() - 1;
+  TORCH_CHECK_VALUE(at[0] == 0, name, " must begin with 0; it begins with ", at[0]);
+  for (int64_t i = 0; i < last; ++i) {
+    const int64_t length = int64_t{at[i + 1]} - at[i];
+    TORCH_CHECK_VALUE(length >= 0, name, " must not fall: entry ", i + 1, " is ", at[i + 1],
+                      " after ", at[i]);
+    TORCH_CHECK_VALUE(length <= most, name, " has a sequence of ", length, " (entry ", i,
+                      "), longer than ", most_name, "=", most);
+  }
+  TORCH_CHECK_VALUE(at[last] <= rows, name, " ends with ", at[last], ", but there are only ", rows,
+                    " rows");
+}
+
 }  // namespace
 
-void check_devices(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  TORCH_CHECK_VALUE(k.device() == q.device() && v.device() == q.device(),
-                    "q, k and v must be on the same device: q is on ", q.device(), ", k on ",
-                    k.device(), ", v on ", v.device());
+std::vector<at::Tensor> FwdInputs::tensors() const {
+  std::vector<at::Tensor> given{q, k, v};
+  for (const OptionalTensor* each :
+       {&alibi_slopes, &attn_bias, &sinks, &cu_seqlens_q, &cu_seqlens_k, &seqused_k}) {
+    if (each->has_value()) given.push_back(**each);
+  }
+  return given;
+}
+
+void check_devices(const FwdInputs& in) {
+  const at::Device device = in.q.device();
+  TORCH_CHECK_VALUE(in.k.device() == device && in.v.device() == device,
+                    "q, k and v must be on the same device: q is on ", device, ", k on ",
+                    in.k.device(), ", v on ", in.v.device());
+  const auto same = [&](const char* name, const OptionalTensor& tensor) {
+    TORCH_CHECK_VALUE(!tensor || tensor->device() == device, name, " must be on the device of q, ",
+                      device, "; it is on ", tensor->device());
+  };
+  same("alibi_slopes", in.alibi_slopes);
+  same("attn_bias", in.attn_bias);
+  same("sinks", in.sinks);
+  same("cu_seqlens_q", in.cu_seqlens_q);
+  same("cu_seqlens_k", in.cu_seqlens_k);
+  same("seqused_k", in.seqused_k);
 #ifndef FLASHATTN_ROCM_TORCH_HIP
-  TORCH_CHECK_VALUE(!q.is_cuda(), "q is on ", q.device(),
+  TORCH_CHECK_VALUE(!in.q.is_cuda(), "q is on ", device,
                     ", but this flashattn_rocm was built against a torch without ROCm: only cpu "
                     "tensors (on the simulated card) are served; for a card, install a ROCm build "
                     "of torch and build flashattn_rocm against it");
 #endif
-  TORCH_CHECK_VALUE(q.is_cpu() || q.is_cuda() || q.is_meta(), "q is on ", q.device(),
+  TORCH_CHECK_VALUE(in.q.is_cpu() || in.q.is_cuda() || in.q.is_meta(), "q is on ", device,
                     "; allowed are cuda (an AMD GPU of a ROCm torch) and cpu (the simulated card)");
 }
 
-void check_no_grad(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+void check_no_grad(const FwdInputs& in) {
   if (!c10::GradMode::is_enabled()) return;
   const auto refuse = [](const char* name, const at::Tensor& tensor) {
     TORCH_CHECK_VALUE(!tensor.requires_grad(), name,
@@ -117,37 +237,74 @@ void check_no_grad(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                       "torch.no_grad() or pass ",
                       name, ".detach()");
   };
-  refuse("q", q);
-  refuse("k", k);
-  refuse("v", v);
+  refuse("q", in.q);
+  refuse("k", in.k);
+  refuse("v", in.v);
+  if (in.attn_bias) refuse("attn_bias", *in.attn_bias);
+  if (in.sinks) refuse("sinks", *in.sinks);
 }
 
-FwdShape check_fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                   std::optional<double> softmax_scale) {
-  check_devices(q, k, v);
-  const Named query{"q", "query", "(batch_size, seqlen_q, num_heads, head_size)", q};
-  const Named key{"k", "key", "(batch_size, seqlen_k, num_heads_k, head_size)", k};
-  const Named value{"v", "value", "(batch_size, seqlen_k, num_heads_k, head_size)", v};
+FwdShape check_fwd(const FwdInputs& in) {
+  check_devices(in);
+  const bool varlen = in.varlen();
+  const Named query{
+      "q", "query",
+      varlen ? "(total_q, num_heads, head_size)" : "(batch_size, seqlen_q, num_heads, head_size)",
+      in.q};
+  const char* const kv_dimensions = varlen ? "(total_k, num_heads_k, head_size)"
+                                           : "(batch_size, seqlen_k, num_heads_k, head_size)";
+  const Named key{"k", "key", kv_dimensions, in.k};
+  const Named value{"v", "value", kv_dimensions, in.v};
   check_dtype(query, key);
   check_dtype(query, value);
-  TORCH_CHECK_TYPE(q.scalar_type() == at::kHalf,
-                   "FlashAttention only supports fp16 data type so far: q, k and v must have dtype "
-                   "torch.float16, they have ",
-                   dtype_name(q));
-  for (const Named& argument : {query, key, value}) check_rank(argument);
-  check_same_size(query, key, 0, "batch_size");
-  check_same_size(query, key, 3, "head_dim");
-  check_same_size(key, value, 0, "batch_size");
-  check_same_size(key, value, 1, "seqlen_k");
-  check_same_size(key, value, 2, "number of heads");
-  check_same_size(key, value, 3, "head_dim");
+  TORCH_CHECK_TYPE(
+      in.q.scalar_type() == at::kHalf || in.q.scalar_type() == at::kBFloat16,
+      "FlashAttention only support fp16 and bf16 data type: q, k and v must have dtype "
+      "torch.float16 or torch.bfloat16, they have ",
+      dtype_name(in.q));
+  const int64_t rank = varlen ? 3 : 4;
+  for (const Named& argument : {query, key, value}) check_rank(argument, rank);
+  check_varlen(in);
+  if (!varlen) {
+    check_same_size(query, key, 0, "batch_size");
+    check_same_size(key, value, 0, "batch_size");
+  }
+  check_same_size(query, key, rank - 1, "head_dim");
+  check_same_size(key, value, rank - 3, "seqlen_k");
+  check_same_size(key, value, rank - 2, "number of heads");
   check_head_dim(query);
-  check_seqlen(query);
-  check_seqlen(key);
+  check_head_dim(value);
   check_heads(query, key);
   for (const Named& argument : {query, key, value}) check_last_stride(argument);
-  check_scale(softmax_scale);
-  return {q.sym_size(0), q.sym_size(1), k.sym_size(1), q.sym_size(2), k.sym_size(2), q.sym_size(3)};
+  check_scale(in.softmax_scale);
+  const FwdShape shape = shape_of(in);
+  check_seqlen("q", shape.seqlen_q);
+  check_seqlen("k", shape.seqlen_k);
+  TORCH_CHECK_VALUE(std::isfinite(in.softcap) && in.softcap >= 0.0,
+                    "softcap must be finite and not negative; it is ", in.softcap);
+  if (in.alibi_slopes) check_alibi(*in.alibi_slopes, shape);
+  if (in.attn_bias) check_bias(*in.attn_bias, shape, varlen);
+  if (in.sinks) check_sinks(*in.sinks, shape);
+  if (in.seqused_k) check_index("seqused_k", *in.seqused_k, shape.batch);
+  return shape;
+}
+
+void check_lengths(const FwdInputs& in) {
+  if (in.varlen()) {
+    check_offsets("cu_seqlens_q", *in.cu_seqlens_q, in.q.size(0), "max_seqlen_q",
+                  in.max_seqlen_q.expect_int());
+    check_offsets("cu_seqlens_k", *in.cu_seqlens_k, in.k.size(0), "max_seqlen_k",
+                  in.max_seqlen_k.expect_int());
+  }
+  if (!in.seqused_k) return;
+  const auto* used = in.seqused_k->const_data_ptr<int32_t>();
+  for (int64_t i = 0; i < in.seqused_k->numel(); ++i) {
+    const int64_t held = in.varlen() ? in.cu_seqlens_k->const_data_ptr<int32_t>()[i + 1] -
+                                           in.cu_seqlens_k->const_data_ptr<int32_t>()[i]
+                                     : in.k.size(1);
+    TORCH_CHECK_VALUE(used[i] >= 0 && used[i] <= held, "seqused_k[", i, "]=", used[i],
+                      " must be between 0 and the ", held, " keys of its sequence");
+  }
 }
 
 }  // namespace flashattn

@@ -6,26 +6,72 @@
 #include <c10/core/SymInt.h>
 
 #include <optional>
+#include <vector>
 
 namespace flashattn {
 
+using OptionalTensor = std::optional<at::Tensor>;
+
+// All that flashattn_rocm::fwd takes; its schema (library.cpp) has the same names in the same
+// order.
+struct FwdInputs {
+  const at::Tensor& q;
+  const at::Tensor& k;
+  const at::Tensor& v;
+  std::optional<double> softmax_scale;
+  bool causal;
+  c10::SymInt window_left;   // negative: no bound
+  c10::SymInt window_right;  // likewise; causal is 0
+  bool top_left;
+  double softcap;
+  const OptionalTensor& alibi_slopes;
+  const OptionalTensor& attn_bias;
+  const OptionalTensor& sinks;
+  const OptionalTensor& cu_seqlens_q;
+  const OptionalTensor& cu_seqlens_k;
+  const OptionalTensor& seqused_k;
+  c10::SymInt max_seqlen_q;
+  c10::SymInt max_seqlen_k;
+
+  bool varlen() const { return cu_seqlens_q.has_value(); }
+  // Those that are given, q, k and v first.
+  std::vector<at::Tensor> tensors() const;
+};
+
+// torch registers plain functions, so the list has to be written out once.
+#define FLASHATTN_FWD_PARAMETERS                                                                 \
+  const at::Tensor &q, const at::Tensor &k, const at::Tensor &v,                                 \
+      std::optional<double> softmax_scale, bool causal, c10::SymInt window_left,                 \
+      c10::SymInt window_right, bool top_left, double softcap,                                   \
+      const flashattn::OptionalTensor &alibi_slopes, const flashattn::OptionalTensor &attn_bias, \
+      const flashattn::OptionalTensor &sinks, const flashattn::OptionalTensor &cu_seqlens_q,     \
+      const flashattn::OptionalTensor &cu_seqlens_k, const flashattn::OptionalTensor &seqused_k, \
+      c10::SymInt max_seqlen_q, c10::SymInt max_seqlen_k
+#define FLASHATTN_FWD_ARGUMENTS                                                               \
+  q, k, v, softmax_scale, causal, window_left, window_right, top_left, softcap, alibi_slopes, \
+      attn_bias, sinks, cu_seqlens_q, cu_seqlens_k, seqused_k, max_seqlen_q, max_seqlen_k
+
 struct FwdShape {
   c10::SymInt batch;
-  c10::SymInt seqlen_q;
+  c10::SymInt rows_q;    // of the tensor: seqlen_q, or those of all sequences
+  c10::SymInt seqlen_q;  // the longest
   c10::SymInt seqlen_k;
   c10::SymInt heads_q;
   c10::SymInt heads_kv;
   c10::SymInt head_dim;
+  c10::SymInt head_dim_v;
 };
 
 // Throws TypeError or ValueError that names the argument, its value and what is allowed.
-FwdShape check_fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                   std::optional<double> softmax_scale);
+FwdShape check_fwd(const FwdInputs& inputs);
+
+// Lengths that lie on the device: each within what is there. Reads them, so for cpu tensors only.
+void check_lengths(const FwdInputs& inputs);
 
 // All on one device, and on one that this build serves: cpu, or cuda of a ROCm torch.
-void check_devices(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+void check_devices(const FwdInputs& inputs);
 
 // There is no backward, so nothing that needs one may come in while grad mode is on.
-void check_no_grad(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+void check_no_grad(const FwdInputs& inputs);
 
 }  // namespace flashattn

@@ -76,9 +76,13 @@ FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
 
 bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
   const Tile& tile = kernel.tile;
-  const bool chunks = problem.rows_of_chunks;
-  return tile.head_dim >= problem.args.head_dim && tile.head_dim_v >= problem.args.head_dim_v &&
-         (tile.access == Access::chunks) == chunks;
+  if (kernel.element != problem.element) return false;
+  if (tile.head_dim < problem.args.head_dim || tile.head_dim_v < problem.args.head_dim_v) {
+    return false;
+  }
+  // Element by element everything is served, slowly: where nothing else is, it wins all the same.
+  if (tile.access == Access::elements) return true;
+  return problem.rows_of_chunks && (tile.scores == Scores::modified) == problem.changes_scores;
 }
 
 std::mutex override_mutex;

@@ -14,8 +14,10 @@
 namespace flashattn {
 
 struct FwdProblem {
-  FwdArgs args;         // lengths, heads, window; no pointer is followed
+  FwdArgs args;  // lengths, heads, window; no pointer is followed
+  Element element;
   bool rows_of_chunks;  // every tensor allows Access::chunks
+  bool changes_scores;  // needs Scores::modified
   int compute_units;
 };
 

@@ -22,11 +22,21 @@ namespace flashattn {
 namespace {
 
 // The real and the fake kernel allocate here, so that their strides agree.
-FwdResult allocate_result(const at::Tensor& q, const FwdShape& shape) {
-  at::Tensor out = at::empty_like(q);  // q's layout, as upstream
-  if (out.sym_stride(-1) != 1) out = at::empty_like(q, at::MemoryFormat::Contiguous);
+FwdResult allocate_result(const FwdInputs& in, const FwdShape& shape) {
+  const at::Tensor& q = in.q;
+  at::Tensor out;
+  if (shape.head_dim == shape.head_dim_v) {
+    out = at::empty_like(q);  // q's layout, as upstream
+    if (out.sym_stride(-1) != 1) out = at::empty_like(q, at::MemoryFormat::Contiguous);
+  } else {
+    std::vector<c10::SymInt> sizes = q.sym_sizes().vec();
+    sizes.back() = shape.head_dim_v;
+    out = at::empty_symint(sizes, q.options());
+  }
+  const auto lse_options = q.options().dtype(at::kFloat);
   at::Tensor lse =
-      at::empty_symint({shape.batch, shape.heads_q, shape.seqlen_q}, q.options().dtype(at::kFloat));
+      in.varlen() ? at::empty_symint({shape.heads_q, shape.rows_q}, lse_options)
+                  : at::empty_symint({shape.batch, shape.heads_q, shape.seqlen_q}, lse_options);
   return {std::move(out), std::move(lse)};
 }
 
@@ -38,6 +48,81 @@ bool rows_of_chunks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
                     const at::Tensor& out) {
   return has_rows_of_chunks(q) && has_rows_of_chunks(k) && has_rows_of_chunks(v) &&
          has_rows_of_chunks(out);
+}
+
+int32_t window_side(const c10::SymInt& side) {
+  const int64_t keys = side.expect_int();
+  return keys < 0 || keys > kMaxSeqlen ? kMaxSeqlen : static_cast<int32_t>(keys);
+}
+
+const int32_t* indices(const OptionalTensor& tensor) {
+  return tensor ? tensor->const_data_ptr<int32_t>() : nullptr;
+}
+
+BiasType bias_type(const at::Tensor& bias) {
+  switch (bias.scalar_type()) {
+    case at::kBool:
+      return BiasType::mask;
+    case at::kFloat:
+      return BiasType::f32;
+    case at::kHalf:
+      return BiasType::f16;
+    default:
+      return BiasType::bf16;
+  }
+}
+
+ScoreChanges score_changes(const FwdInputs& in, const FwdShape& shape) {
+  ScoreChanges changes{};
+  changes.softcap = static_cast<float>(in.softcap);
+  if (in.alibi_slopes) {
+    changes.alibi_slopes = in.alibi_slopes->const_data_ptr<float>();
+    changes.alibi_batch_stride = in.alibi_slopes->dim() == 2 ? in.alibi_slopes->stride(0) : 0;
+  }
+  if (in.attn_bias) {
+    const at::Tensor bias =
+        in.attn_bias->expand_symint({shape.batch, shape.heads_q, shape.seqlen_q, shape.seqlen_k});
+    changes.bias = bias.const_data_ptr();
+    changes.bias_type = bias_type(bias);
+    changes.bias_batch_stride = bias.stride(0);
+    changes.bias_head_stride = bias.stride(1);
+    changes.bias_row_stride = bias.stride(2);
+    changes.bias_key_stride = bias.stride(3);
+  }
+  return changes;
+}
+
+bool changes_scores(const FwdInputs& in) {
+  return in.softcap != 0.0 || in.alibi_slopes.has_value() || in.attn_bias.has_value();
+}
+
+FwdArgs arguments(const FwdInputs& in, const FwdShape& shape, const FwdResult& result,
+                  const at::Tensor& sinks) {
+  const auto& [out, lse] = result;
+  const int32_t head_dim = as_int32(shape.head_dim);
+  FwdArgs args{};
+  args.q = view_of(in.q);
+  args.k = view_of(in.k);
+  args.v = view_of(in.v);
+  args.o = view_of(out);
+  args.lse = lse.mutable_data_ptr<float>();
+  args.sinks = sinks.defined() ? sinks.const_data_ptr<float>() : nullptr;
+  args.sequences = {indices(in.cu_seqlens_q), indices(in.cu_seqlens_k), indices(in.seqused_k)};
+  args.scores = score_changes(in, shape);
+  args.lse_batch_stride = in.varlen() ? 0 : lse.stride(0);
+  args.lse_head_stride = lse.stride(in.varlen() ? 0 : 1);
+  args.batch = as_int32(shape.batch);
+  args.seqlen_q = as_int32(shape.seqlen_q);
+  args.seqlen_k = as_int32(shape.seqlen_k);
+  args.heads_q = as_int32(shape.heads_q);
+  args.heads_kv = as_int32(shape.heads_kv);
+  args.head_dim = head_dim;
+  args.head_dim_v = as_int32(shape.head_dim_v);
+  args.window_left = window_side(in.window_left);
+  args.window_right = in.causal ? 0 : window_side(in.window_right);
+  args.top_left = in.top_left ? 1 : 0;
+  args.softmax_scale = static_cast<float>(in.softmax_scale.value_or(1.0 / std::sqrt(head_dim)));
+  return args;
 }
 
 // One launch on the simulator. Its memory map belongs to the process: two threads that share a
@@ -54,64 +139,53 @@ void launch_on_simulator(const LaunchTarget& target, const Grid& grid, uint32_t 
 
 }  // namespace
 
-FwdResult fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-              std::optional<double> softmax_scale, bool causal) {
-  const FwdShape shape = check_fwd(q, k, v, softmax_scale);
+FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
+  const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
+  const FwdShape shape = check_fwd(in);
+  if (q.is_cpu()) check_lengths(in);
   const c10::DeviceGuard guard(q.device());
-  FwdResult result = allocate_result(q, shape);
+  FwdResult result = allocate_result(in, shape);
   const auto& [out, lse] = result;
-  if (out.numel() == 0) return result;  // no rows: nothing to compute, and no empty grids in HIP
+  // No rows: nothing to compute, and no empty grids in HIP.
+  if (lse.numel() == 0 || shape.seqlen_q == 0) return result;
 
-  const int32_t head_dim = as_int32(shape.head_dim);
-  const FwdArgs args{
-      .q = view_of(q),
-      .k = view_of(k),
-      .v = view_of(v),
-      .o = view_of(out),
-      .lse = lse.mutable_data_ptr<float>(),
-      .batch = as_int32(shape.batch),
-      .seqlen_q = as_int32(shape.seqlen_q),
-      .seqlen_k = as_int32(shape.seqlen_k),
-      .heads_q = as_int32(shape.heads_q),
-      .heads_kv = as_int32(shape.heads_kv),
-      .head_dim = head_dim,
-      .head_dim_v = head_dim,
-      .window_left = kMaxSeqlen,
-      .window_right = causal ? 0 : kMaxSeqlen,
-      .softmax_scale = static_cast<float>(softmax_scale.value_or(1.0 / std::sqrt(head_dim))),
-  };
+  const at::Tensor float_sinks = sinks ? sinks->to(at::kFloat).contiguous() : at::Tensor();
+  const FwdArgs args = arguments(in, shape, result, float_sinks);
   const Placement place = placement_of(q);
-  const FwdKernel& kernel = *choose_fwd_kernel({args, rows_of_chunks(q, k, v, out),
-                                                place.api.device_info(place.device).compute_units})
-                                 .kernel;
+  const FwdKernel& kernel =
+      *choose_fwd_kernel({args, q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
+                          rows_of_chunks(q, k, v, out), changes_scores(in),
+                          place.api.device_info(place.device).compute_units})
+           .kernel;
   const HipFunction function = CodeObject::on(place.api, place.device).function(kernel.name);
   const LaunchTarget target{place.api, function, kernel.name, place.stream};
   const Grid grid = fwd_grid(args, kernel.tile);
   const auto threads = static_cast<uint32_t>(kernel.tile.threads());
   if (place.backend == Backend::kSimulator) {
-    launch_on_simulator(target, grid, threads, args,
-                        {.inputs = {byte_extent(q), byte_extent(k), byte_extent(v)},
-                         .outputs = {byte_extent(out), byte_extent(lse)}});
+    TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
+    for (const at::Tensor& tensor : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
+    if (float_sinks.defined()) touched.inputs.push_back(byte_extent(float_sinks));
+    launch_on_simulator(target, grid, threads, args, touched);
   } else {
     launch(target, grid, threads, args);
   }
   return result;
 }
 
-FwdResult fwd_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                   std::optional<double> softmax_scale, bool /*causal*/) {
-  return allocate_result(q, check_fwd(q, k, v, softmax_scale));
+FwdResult fwd_meta(FLASHATTN_FWD_PARAMETERS) {
+  const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
+  return allocate_result(in, check_fwd(in));
 }
 
-FwdResult fwd_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                       std::optional<double> softmax_scale, bool causal) {
-  check_devices(q, k, v);  // here fake tensors still tell their device; below they are all meta
-  check_no_grad(q, k, v);
+FwdResult fwd_autograd(FLASHATTN_FWD_PARAMETERS) {
+  const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
+  check_devices(in);  // here fake tensors still tell their device; below they are all meta
+  check_no_grad(in);
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("flashattn_rocm::fwd", "")
                              .typed<decltype(fwd)>();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return op.call(q, k, v, softmax_scale, causal);
+  return op.call(FLASHATTN_FWD_ARGUMENTS);
 }
 
 }  // namespace flashattn

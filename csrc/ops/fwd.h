@@ -6,22 +6,21 @@
 #include <optional>
 #include <tuple>
 
+#include "ops/checks.h"
+
 namespace flashattn {
 
-// out (batch, seqlen_q, heads_q, head_dim), dtype and layout of q;
-// softmax_lse (batch, heads_q, seqlen_q), fp32, natural log.
+// out (batch, seqlen_q, heads_q, head_dim_v) or (rows, heads_q, head_dim_v), dtype of q;
+// softmax_lse (batch, heads_q, seqlen_q) or (heads_q, rows), fp32, natural log.
 using FwdResult = std::tuple<at::Tensor, at::Tensor>;
 
 // For cpu tensors (the simulator) and cuda tensors (the card).
-FwdResult fwd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-              std::optional<double> softmax_scale, bool causal);
+FwdResult fwd(FLASHATTN_FWD_PARAMETERS);
 
 // Shapes, dtypes and strides only.
-FwdResult fwd_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                   std::optional<double> softmax_scale, bool causal);
+FwdResult fwd_meta(FLASHATTN_FWD_PARAMETERS);
 
 // Before either: refuses what would need a backward.
-FwdResult fwd_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                       std::optional<double> softmax_scale, bool causal);
+FwdResult fwd_autograd(FLASHATTN_FWD_PARAMETERS);
 
 }  // namespace flashattn

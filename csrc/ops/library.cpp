@@ -5,8 +5,11 @@
 
 TORCH_LIBRARY(flashattn_rocm, m) {
   m.def(
-      "fwd(Tensor q, Tensor k, Tensor v, float? softmax_scale=None, bool causal=False) "
-      "-> (Tensor out, Tensor softmax_lse)",
+      "fwd(Tensor q, Tensor k, Tensor v, float? softmax_scale=None, bool causal=False, *, "
+      "SymInt window_left=-1, SymInt window_right=-1, bool top_left=False, float softcap=0.0, "
+      "Tensor? alibi_slopes=None, Tensor? attn_bias=None, Tensor? sinks=None, "
+      "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? seqused_k=None, "
+      "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0) -> (Tensor out, Tensor softmax_lse)",
       {at::Tag::pt2_compliant_tag});
 }
 

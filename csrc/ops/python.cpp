@@ -50,16 +50,18 @@ py::list describe_fwd_kernels() {
   py::list rows;
   for (const FwdKernel& kernel : fwd_kernels()) {
     const Tile& tile = kernel.tile;
-    rows.append(py::dict(
-        "name"_a = kernel.name, "head_dim"_a = tile.head_dim, "block_m"_a = tile.block_m,
-        "block_n"_a = tile.block_n, "waves"_a = tile.waves, "p_keys"_a = tile.p_keys,
-        "workgroups_per_cu"_a = kernel.workgroups_per_cu, "lds_bytes"_a = lds_bytes(tile)));
+    rows.append(py::dict("name"_a = kernel.name, "head_dim"_a = tile.head_dim,
+                         "block_m"_a = tile.block_m, "block_n"_a = tile.block_n,
+                         "waves"_a = tile.waves, "p_keys"_a = tile.p_keys,
+                         "workgroups_per_cu"_a = kernel.workgroups_per_cu,
+                         "element"_a = kernel.element == Element::f16 ? "f16" : "bf16",
+                         "lds_bytes"_a = lds_bytes(tile, kernel.element)));
   }
   return rows;
 }
 
 py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
-                  bool causal, bool chunks, int compute_units) {
+                  bool causal, bool bf16, bool chunks, bool changes_scores, int compute_units) {
   FwdArgs args{};
   args.batch = batch;
   args.seqlen_q = seqlen_q;
@@ -70,7 +72,8 @@ py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_
   args.window_left = kMaxSeqlen;
   args.window_right = causal ? 0 : kMaxSeqlen;
   py::list rows;
-  for (const FwdChoice& choice : rank_fwd_kernels({args, chunks, compute_units})) {
+  for (const FwdChoice& choice : rank_fwd_kernels(
+           {args, bf16 ? Element::bf16 : Element::f16, chunks, changes_scores, compute_units})) {
     rows.append(py::dict("name"_a = choice.kernel->name, "workgroups"_a = choice.workgroups,
                          "workgroups_per_cu"_a = choice.kernel->workgroups_per_cu,
                          "mean_steps"_a = choice.mean_steps, "clocks"_a = choice.clocks));
@@ -85,7 +88,8 @@ PYBIND11_MODULE(_C, m) {
         "Resolves every HIP symbol that the package needs in the library at path.");
   m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the forward's dispatch table.");
   m.def("rank_fwd", &rank_fwd, "batch"_a, "seqlen_q"_a, "seqlen_k"_a, "heads_q"_a, "heads_kv"_a,
-        "head_dim"_a, "causal"_a, "chunks"_a, "compute_units"_a,
+        "head_dim"_a, "causal"_a, "bf16"_a = false, "chunks"_a = true, "changes_scores"_a = false,
+        "compute_units"_a = 60,
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first.");
   m.def("set_fwd_tile", &set_fwd_tile, "name"_a,
         "Makes every forward that this kernel can serve use it; None ends that.");

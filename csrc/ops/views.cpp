@@ -19,20 +19,22 @@ int64_t used_stride(const at::Tensor& tensor, int64_t dim) {
 }  // namespace
 
 TensorView view_of(const at::Tensor& tensor) {
+  const bool packed = tensor.dim() == 3;
   return {.data = base_of(tensor),
-          .batch_stride = used_stride(tensor, 0),
-          .row_stride = used_stride(tensor, 1),
-          .head_stride = used_stride(tensor, 2)};
+          .batch_stride = packed ? 0 : used_stride(tensor, 0),
+          .row_stride = used_stride(tensor, tensor.dim() - 3),
+          .head_stride = used_stride(tensor, tensor.dim() - 2)};
 }
 
 bool has_rows_of_chunks(const at::Tensor& tensor) {
   const auto item = static_cast<int64_t>(tensor.element_size());
   if (tensor.size(-1) % kChunkElements != 0) return false;
   if (reinterpret_cast<uintptr_t>(base_of(tensor)) % kDword != 0) return false;
-  for (int64_t dim = 0; dim < 3; ++dim) {
+  for (int64_t dim = 0; dim < tensor.dim() - 1; ++dim) {
     if (used_stride(tensor, dim) * item % kDword != 0) return false;
   }
-  return used_stride(tensor, 1) >= 0 && used_stride(tensor, 1) * item <= kMaxRowBytes;
+  const int64_t row = used_stride(tensor, tensor.dim() - 3) * item;
+  return row >= 0 && row <= kMaxRowBytes;
 }
 
 ByteRange byte_extent(const at::Tensor& tensor) {

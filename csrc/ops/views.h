@@ -8,8 +8,8 @@
 
 namespace flashattn {
 
-// A (batch, seqlen, heads, head_dim) tensor. Strides of sizes up to 1 are given as 0: torch leaves
-// them at any value, and no kernel may need them.
+// A (batch, seqlen, heads, head_dim) tensor, or a packed one without batch. Strides of sizes up to
+// 1 are given as 0: torch leaves them at any value, and no kernel may need them.
 TensorView view_of(const at::Tensor& tensor);
 
 // Rows may be moved by 16 bytes: they are multiples of that, every one begins at a multiple of 4,

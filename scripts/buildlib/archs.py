@@ -8,10 +8,12 @@ from buildlib.errors import BuildError
 
 # GCN with v_dot2_f32_f16 or a short substitute for it (gfx900), 64 lanes a wave, 64 KiB of LDS a workgroup.
 SUPPORTED = ("gfx900", "gfx906", "gfx908", "gfx90a")
+# What a build without PYTORCH_ROCM_ARCH is for: gfx90a has matrix cores, and libraries that use them.
+DEFAULT = ("gfx900", "gfx906", "gfx908")
 
 
 def target_archs(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the archs of PYTORCH_ROCM_ARCH, or all supported ones if it is unset.
+    """Returns the archs of PYTORCH_ROCM_ARCH, or DEFAULT if it is unset.
 
     Feature suffixes are dropped (`gfx906:sramecc+:xnack-` is `gfx906`): a code object without them loads
     with any setting of the card. Archs that the kernels do not support are named on stderr and left out,
@@ -22,7 +24,7 @@ def target_archs(env: Mapping[str, str]) -> tuple[str, ...]:
     """
     asked = [name for name in re.split(r"[;,\s]+", env.get("PYTORCH_ROCM_ARCH", "")) if name]
     if not asked:
-        return SUPPORTED
+        return DEFAULT
     names = list(dict.fromkeys(name.split(":")[0] for name in asked))
     unsupported = [name for name in names if name not in SUPPORTED]
     kept = tuple(name for name in names if name in SUPPORTED)

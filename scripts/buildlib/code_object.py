@@ -8,11 +8,11 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 
 from buildlib.errors import BuildError
-from buildlib.tile_config import FwdTile
+from buildlib.tile_config import FwdKernel, FwdTile
 
 _SIMDS = 4  # of a compute unit
 _LDS_BYTES_PER_CU = 65536
-_TUNED_FOR = "gfx906"  # whose occupancy the rows claim
+_TUNED_FOR = "gfx906"  # whose occupancy, with fp16, the rows claim
 
 _NT_AMDGPU_METADATA = 32  # LLVM's AMDGPU usage guide, "Code Object V3 and Above Note Records"
 
@@ -78,7 +78,7 @@ def _round_up(value: int, step: int) -> int:
 
 def check_resources(
     arch: str,
-    tiles: Sequence[FwdTile],
+    kernels: Sequence[FwdKernel],
     resources: Mapping[str, KernelResources],
     lds_budget: Mapping[str, int],
 ) -> None:
@@ -88,22 +88,25 @@ def check_resources(
         BuildError: names each kernel that breaks a rule, with its numbers.
     """
     faults = []
-    for tile in tiles:
-        if tile.name not in resources:
-            faults.append(f"{tile.name} is not in the code object")
+    for kernel in kernels:
+        if kernel.name not in resources:
+            faults.append(f"{kernel.name} is not in the code object")
             continue
-        found = resources[tile.name]
+        found = resources[kernel.name]
         rules = {
             "vgpr_spill_count": (found.vgpr_spills, 0),
             "sgpr_spill_count": (found.sgpr_spills, 0),
             "private_segment_fixed_size": (found.scratch_bytes, 0),
-            "group_segment_fixed_size": (found.lds_bytes, lds_budget[tile.name]),
-            "max_flat_workgroup_size": (found.threads, tile.threads),
+            "group_segment_fixed_size": (found.lds_bytes, lds_budget[kernel.name]),
+            "max_flat_workgroup_size": (found.threads, kernel.tile.threads),
         }
-        if arch == _TUNED_FOR:
-            rules["workgroups_per_cu"] = (workgroups_per_cu(arch, tile, found), tile.workgroups_per_cu)
+        if arch == _TUNED_FOR and kernel.element == "f16":
+            rules["workgroups_per_cu"] = (
+                workgroups_per_cu(arch, kernel.tile, found),
+                kernel.tile.workgroups_per_cu,
+            )
         broken = [f"{rule} is {has}, must be {must}" for rule, (has, must) in rules.items() if has != must]
         if broken:
-            faults.append(f"{tile.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
+            faults.append(f"{kernel.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
     if faults:
         raise BuildError(f"The code object for {arch} breaks the build's rules: {'; '.join(faults)}.")

@@ -4,31 +4,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import FwdTile
+from buildlib.tile_config import FwdKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_fwd_instances(folder: Path, tiles: Sequence[FwdTile]) -> Path:
+def write_fwd_instances(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
     """Writes the device translation unit: one __global__ function a kernel."""
     functions = "".join(
-        f'extern "C" __global__ void FLASHATTN_WORKGROUP({tile.threads})\n'
-        f"    {tile.name}(flashattn::FwdArgs args) {{\n"
-        f"  flashattn::fwd<{tile.cpp}>(args);\n"
+        f'extern "C" __global__ void FLASHATTN_WORKGROUP({kernel.tile.threads})\n'
+        f"    {kernel.name}(flashattn::FwdArgs args) {{\n"
+        f"  flashattn::fwd<{kernel.cpp}>(args);\n"
         "}\n\n"
-        for tile in tiles
+        for kernel in kernels
     )
     file = folder / "fwd_instances.hip"
     write_if_changed(file, f'{_HEADER}#include "kernels/fwd.h"\n\n{functions}')
     return file
 
 
-def write_fwd_table(folder: Path, tiles: Sequence[FwdTile]) -> Path:
+def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
     """Writes the host's dispatch table; the order of the rows is that of the configuration."""
     rows = "".join(
-        f'    {{"{tile.name}", {tile.cpp}, {tile.workgroups_per_cu}, '
-        f"{{{tile.clocks.fixed}, {tile.clocks.step}, {tile.clocks.step_full}}}}},\n"
-        for tile in tiles
+        f'    {{"{kernel.name}", {kernel.cpp}, {kernel.tile.workgroups_per_cu}, '
+        f"{{{kernel.tile.clocks.fixed}, {kernel.tile.clocks.step}, {kernel.tile.clocks.step_full}}}}},\n"
+        for kernel in kernels
     )
     file = folder / "fwd_table.h"
     write_if_changed(
@@ -39,16 +39,16 @@ def write_fwd_table(folder: Path, tiles: Sequence[FwdTile]) -> Path:
     return file
 
 
-def write_lds_report(folder: Path, tiles: Sequence[FwdTile], reserve_bytes: int) -> Path:
+def write_lds_report(folder: Path, kernels: Sequence[FwdKernel], reserve_bytes: int) -> Path:
     """Writes a host program that prints `name bytes fits` for each kernel, by core/lds_budget.h."""
-    lines = "".join(f'  report("{tile.name}", {tile.cpp});\n' for tile in tiles)
+    lines = "".join(f'  report("{kernel.name}", {kernel.cpp});\n' for kernel in kernels)
     file = folder / "lds_report.cpp"
     write_if_changed(
         file,
         f'{_HEADER}#include <cstdio>\n\n#include "core/lds_budget.h"\n\n'
-        "static void report(const char* name, const flashattn::Tile& tile) {\n"
-        '  std::printf("%s %d %d\\n", name, flashattn::lds_bytes(tile),\n'
-        f"              flashattn::fits_lds(tile, {reserve_bytes}));\n"
+        "static void report(const char* name, const flashattn::Tile& tile, flashattn::Element element) {\n"
+        '  std::printf("%s %d %d\\n", name, flashattn::lds_bytes(tile, element),\n'
+        f"              flashattn::fits_lds(tile, element, {reserve_bytes}));\n"
         f"}}\n\nint main() {{\n{lines}}}\n",
     )
     return file

@@ -17,7 +17,7 @@ from buildlib.generate import write_fwd_instances, write_fwd_table, write_lds_re
 from buildlib.options import max_jobs, warning_flags
 from buildlib.paths import BUILD, CSRC, GENERATED
 from buildlib.stamp import Stamp, hash_inputs, source_files
-from buildlib.tile_config import FwdTile, TileConfig, load_config
+from buildlib.tile_config import FwdKernel, TileConfig, load_config
 from buildlib.toolchain import (
     find_device_compiler,
     find_device_libs,
@@ -63,18 +63,18 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     """
     archs = target_archs(os.environ)
     config = load_config(archs)
-    tiles = config.fwd
-    source = write_fwd_instances(GENERATED, tiles)
-    write_fwd_table(GENERATED, tiles)
+    kernels = config.fwd_kernels()
+    source = write_fwd_instances(GENERATED, kernels)
+    write_fwd_table(GENERATED, kernels)
     lds_budget = _lds_budget(config)
     commands = {arch: _compile_command(arch, source) for arch in archs}
     with ThreadPoolExecutor(max_jobs()) as pool:
         code_objects = list(pool.map(_compile, archs, commands.values()))
     for code_object in code_objects:
-        check_resources(code_object.arch, tiles, code_object.resources, lds_budget)
+        check_resources(code_object.arch, kernels, code_object.resources, lds_budget)
     lib.mkdir(parents=True, exist_ok=True)
     (lib / "kernels.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
-    (lib / "kernels.json").write_text(json.dumps(_manifest(tiles, code_objects), indent=1) + "\n")
+    (lib / "kernels.json").write_text(json.dumps(_manifest(kernels, code_objects), indent=1) + "\n")
     return archs
 
 
@@ -124,7 +124,7 @@ def _occupancy(remarks: str) -> dict[str, int]:
 
 def _lds_budget(config: TileConfig) -> dict[str, int]:
     """LDS bytes of each kernel by core/lds_budget.h, asked of a small program that includes it."""
-    source = write_lds_report(GENERATED, config.fwd, config.lds.reserve_bytes)
+    source = write_lds_report(GENERATED, config.fwd_kernels(), config.lds.reserve_bytes)
     program = BUILD / "kernels/lds_report"
     command = [find_host_compiler(), "-std=c++20", "-I", str(CSRC), str(source), "-o", str(program)]
     stamp = Stamp(
@@ -151,19 +151,22 @@ def _lds_budget(config: TileConfig) -> dict[str, int]:
     return budget
 
 
-def _manifest(tiles: Sequence[FwdTile], code_objects: Sequence[CodeObject]) -> dict[str, object]:
+def _manifest(kernels: Sequence[FwdKernel], code_objects: Sequence[CodeObject]) -> dict[str, object]:
     return {
         "compiler": find_device_compiler().text,
         "archs": {
-            code_object.arch: [_describe(tile, code_object) for tile in tiles] for code_object in code_objects
+            code_object.arch: [_describe(kernel, code_object) for kernel in kernels]
+            for code_object in code_objects
         },
     }
 
 
-def _describe(tile: FwdTile, code_object: CodeObject) -> dict[str, object]:
-    found = code_object.resources[tile.name]
+def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
+    tile = kernel.tile
+    found = code_object.resources[kernel.name]
     return {
-        "name": tile.name,
+        "name": kernel.name,
+        "element": kernel.element,
         **tile.model_dump(exclude={"why", "clocks"}),
         "head_dim_v": tile.columns_v,
         "threads": found.threads,
@@ -172,5 +175,5 @@ def _describe(tile: FwdTile, code_object: CodeObject) -> dict[str, object]:
         "sgpr": found.sgprs,
         "spills": found.vgpr_spills + found.sgpr_spills,
         "scratch": found.scratch_bytes,
-        "occupancy_waves_per_simd": code_object.occupancy[tile.name],
+        "occupancy_waves_per_simd": code_object.occupancy[kernel.name],
     }

@@ -16,6 +16,8 @@ else:
     import tomli as tomllib
 
 _BASE_ARCH = "gfx906"
+Element = Literal["f16", "bf16"]
+ELEMENTS: tuple[Element, ...] = ("f16", "bf16")
 
 
 class _Strict(BaseModel):
@@ -69,6 +71,7 @@ class FwdTile(_Strict):
     operands: Literal["streamed", "on_demand"] = "streamed"
     rescale: Literal["lazy", "always"] = "lazy"
     access: Literal["chunks", "elements"] = "chunks"
+    scores: Literal["plain", "modified"] = "plain"
     workgroups_per_cu: int = Field(gt=0, le=16)
     clocks: Clocks
     why: str = Field(min_length=1)
@@ -95,10 +98,10 @@ class FwdTile(_Strict):
 
     @property
     def name(self) -> str:
-        """The kernel's symbol; it states the whole tile, defaults left out."""
+        """The whole tile in short, defaults left out; part of the kernels' symbols."""
         dims = f"d{self.head_dim}" + (f"v{self.head_dim_v}" if self.columns_v != self.head_dim else "")
-        parts = ["flashattn_fwd_f16", dims, f"m{self.block_m}n{self.block_n}w{self.waves}p{self.p_keys}"]
-        for key in ("kv", "operands", "rescale", "access"):
+        parts = [dims, f"m{self.block_m}n{self.block_n}w{self.waves}p{self.p_keys}"]
+        for key in ("kv", "operands", "rescale", "access", "scores"):
             value = getattr(self, key)
             if value != type(self).model_fields[key].default:
                 parts.append(value)
@@ -111,8 +114,27 @@ class FwdTile(_Strict):
         return (
             f"flashattn::Tile{{{', '.join(map(str, numbers))}, flashattn::KvBuffers::{self.kv}, "
             f"flashattn::Operands::{self.operands}, flashattn::Rescale::{self.rescale}, "
-            f"flashattn::Access::{self.access}}}"
+            f"flashattn::Access::{self.access}, flashattn::Scores::{self.scores}}}"
         )
+
+
+class FwdKernel(BaseModel):
+    """A kernel to build: a tile for one kind of element."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tile: FwdTile
+    element: Element
+
+    @property
+    def name(self) -> str:
+        """The symbol."""
+        return f"flashattn_fwd_{self.element}_{self.tile.name}"
+
+    @property
+    def cpp(self) -> str:
+        """Arguments of the template flashattn::fwd."""
+        return f"{self.tile.cpp}, flashattn::Element::{self.element}"
 
 
 class TileConfig(_Strict):
@@ -123,6 +145,10 @@ class TileConfig(_Strict):
     fwd: tuple[FwdTile, ...] = Field(min_length=1, strict=False)
     card: tuple[Card, ...] = Field(default=(), strict=False)
     timing: dict[str, int | float] = {}
+
+    def fwd_kernels(self) -> list[FwdKernel]:
+        """In the order of the rows, one for each kind of element."""
+        return [FwdKernel(tile=tile, element=element) for tile in self.fwd for element in ELEMENTS]
 
     def card_facts(self) -> list[dict[str, object]]:
         """One flat table for each card: what the simulator reads."""

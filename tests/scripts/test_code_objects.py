@@ -19,9 +19,9 @@ from buildlib.paths import CSRC
 from buildlib.tile_config import load_config
 
 _LIB = Path(flashattn_rocm.__file__).parent / "lib"
-_KERNELS = load_config(("gfx906",)).fwd
+_KERNELS = load_config(("gfx906",)).fwd_kernels()
 # 233 registers leave one wave on a SIMD, as the first row claims.
-_GOOD = KernelResources(233, 60, 0, 0, 0, 4096, _KERNELS[0].threads)
+_GOOD = KernelResources(233, 60, 0, 0, 0, 4096, _KERNELS[0].tile.threads)
 
 
 def _check(resources):
@@ -60,7 +60,7 @@ def test_broken_rule_names_kernel_and_numbers(field, value, message):
 )
 def test_workgroups_that_fit_a_compute_unit(arch, vgprs, lds_bytes, groups):
     found = dataclasses.replace(_GOOD, vgprs=vgprs, lds_bytes=lds_bytes)
-    assert workgroups_per_cu(arch, _KERNELS[0], found) == groups
+    assert workgroups_per_cu(arch, _KERNELS[0].tile, found) == groups
 
 
 def test_missing_kernel_is_named():

@@ -3,7 +3,7 @@
 import pytest
 
 from buildlib import tile_config
-from buildlib.archs import SUPPORTED, target_archs
+from buildlib.archs import DEFAULT, target_archs
 from buildlib.errors import BuildError
 from buildlib.generate import write_fwd_instances, write_fwd_table
 from buildlib.options import max_jobs
@@ -33,17 +33,20 @@ def configs(tmp_path, monkeypatch):
 
 
 def test_a_row_makes_a_kernel_and_its_sources(configs, tmp_path):
-    tiles = load_config(("gfx906",)).fwd
-    assert [tile.name for tile in tiles] == ["flashattn_fwd_f16_d64_m64n64w4p32_in_turns"]
+    kernels = load_config(("gfx906",)).fwd_kernels()
+    name = "d64_m64n64w4p32_in_turns"
+    assert [kernel.name for kernel in kernels] == [f"flashattn_fwd_f16_{name}", f"flashattn_fwd_bf16_{name}"]
     tile = (
         "flashattn::Tile{64, 64, 64, 64, 4, 32, flashattn::KvBuffers::in_turns, "
-        "flashattn::Operands::streamed, flashattn::Rescale::lazy, flashattn::Access::chunks}"
+        "flashattn::Operands::streamed, flashattn::Rescale::lazy, flashattn::Access::chunks, "
+        "flashattn::Scores::plain}"
     )
-    instances = write_fwd_instances(tmp_path, tiles).read_text()
+    instances = write_fwd_instances(tmp_path, kernels).read_text()
     assert "FLASHATTN_WORKGROUP(256)" in instances
-    assert f"flashattn::fwd<{tile}>(args);" in instances
-    table = write_fwd_table(tmp_path, tiles).read_text()
-    assert f'{{"{tiles[0].name}", {tile}, 2, {{100, 10, 15}}}}' in table
+    assert f"flashattn::fwd<{tile}, flashattn::Element::f16>(args);" in instances
+    table = write_fwd_table(tmp_path, kernels).read_text()
+    row = f"{tile}, flashattn::Element::bf16, 2, {{100, 10, 15}}"
+    assert f'{{"{kernels[1].name}", {row}}}' in table
 
 
 def test_an_arch_without_a_file_uses_gfx906(configs):
@@ -69,7 +72,7 @@ def test_files_of_one_build_must_agree(configs):
         ("waves = 4", "waves = 4\nstages = 2", r"fwd\.0\.stages=2: Extra inputs are not permitted"),
         ('why = "a test"', "", r"fwd\.0\.why: Field required"),
         ("waves = 4", "waves =", r"no valid TOML"),
-        (_ROW, _ROW + _ROW, r"two rows for flashattn_fwd_f16_d64_m64n64w4p32_in_turns"),
+        (_ROW, _ROW + _ROW, r"two rows for d64_m64n64w4p32_in_turns"),
     ],
 )
 def test_bad_rows_are_named(configs, old, new, message):
@@ -79,7 +82,7 @@ def test_bad_rows_are_named(configs, old, new, message):
 
 
 def test_archs(capsys):
-    assert target_archs({}) == SUPPORTED
+    assert target_archs({}) == DEFAULT
     assert target_archs({"PYTORCH_ROCM_ARCH": "gfx906:sramecc+:xnack-;gfx906,gfx90a"}) == ("gfx906", "gfx90a")
     assert target_archs({"PYTORCH_ROCM_ARCH": "gfx942 gfx906"}) == ("gfx906",)
     assert "no kernels for gfx942; building gfx906" in capsys.readouterr().err

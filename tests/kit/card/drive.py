@@ -32,8 +32,13 @@ class FwdArgs(ctypes.Structure):
     _fields_ = (
         *((name, TensorView) for name in "qkvo"),
         ("lse", ctypes.c_void_p),
+        ("sinks", ctypes.c_void_p),
+        ("sequences", ctypes.c_void_p * 3),
+        ("score_changes", ctypes.c_byte * 64),
+        *((name, ctypes.c_int64) for name in ("lse_batch_stride", "lse_head_stride")),
         *((name, ctypes.c_int32) for name in ("batch", "seqlen_q", "seqlen_k", "heads_q", "heads_kv")),
         *((name, ctypes.c_int32) for name in ("head_dim", "head_dim_v", "window_left", "window_right")),
+        ("top_left", ctypes.c_int32),
         ("softmax_scale", ctypes.c_float),
     )
 
