@@ -112,7 +112,7 @@ CodeObject::CodeObject(std::span<const uint8_t> image, const Card& card, Address
   }
 }
 
-CodeObject::~CodeObject() { memory_.release(base_); }
+CodeObject::~CodeObject() { memory_.release(base_, "unloaded with its module"); }
 
 void CodeObject::map_segments(const Elf& elf, AddressSpace& memory) {
   // A real one is a few MiB; the limit keeps a damaged header from asking for all memory.

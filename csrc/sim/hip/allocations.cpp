@@ -52,7 +52,8 @@ void Allocations::release(void* pointer, MemoryKind kind) {
     fail(hipErrorInvalidValue, "pointer " + hex(pointer) + " comes from " + name(it->second.kind) +
                                    ", not " + name(kind));
   if (kind == MemoryKind::device) device_in_use_ -= it->second.size;
-  memory_.release(pointer);
+  memory_.release(pointer,
+                  kind == MemoryKind::device ? "freed by hipFree" : "freed by hipHostFree");
   entries_.erase(it);
 }
 

@@ -32,6 +32,9 @@ AddressSpace::~AddressSpace() {
   for (auto& [begin, entry] : entries_) {
     if (entry.mapping) munmap(entry.mapping, entry.mapping_bytes);
   }
+  for (const Entry& entry : released_) {
+    if (entry.mapping) munmap(entry.mapping, entry.mapping_bytes);
+  }
 }
 
 bool AddressSpace::overlaps(uint64_t begin, uint64_t end) const {
@@ -63,12 +66,15 @@ void* AddressSpace::allocate(size_t bytes, const char* what) {
   return begin;
 }
 
-bool AddressSpace::release(void* pointer) {
+bool AddressSpace::release(void* pointer, const char* how) {
   std::unique_lock lock(mutex_);
   auto found = entries_.find(reinterpret_cast<uint64_t>(pointer));
   if (found == entries_.end() || !found->second.mapping) return false;
   bytes_in_use_ -= found->second.range.size();
-  munmap(found->second.mapping, found->second.mapping_bytes);
+  if (how)
+    keep_released(std::move(found->second), how);
+  else
+    munmap(found->second.mapping, found->second.mapping_bytes);
   entries_.erase(found);
   generation_.fetch_add(1, std::memory_order_acq_rel);
   return true;
@@ -88,9 +94,31 @@ bool AddressSpace::unregister_range(void* pointer) {
   std::unique_lock lock(mutex_);
   auto found = entries_.find(reinterpret_cast<uint64_t>(pointer));
   if (found == entries_.end() || found->second.mapping) return false;
+  keep_released(std::move(found->second), "which is no longer registered");
   entries_.erase(found);
   generation_.fetch_add(1, std::memory_order_acq_rel);
   return true;
+}
+
+// The pages go back to the host at once; only the addresses are kept.
+void AddressSpace::keep_released(Entry entry, const char* how) {
+  entry.how = how;
+  if (entry.mapping) {
+    mmap(entry.mapping, entry.mapping_bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+  released_.push_back(std::move(entry));
+  if (released_.size() <= kRemembered) return;
+  const Entry& oldest = released_.front();
+  if (oldest.mapping) munmap(oldest.mapping, oldest.mapping_bytes);
+  released_.pop_front();
+}
+
+const AddressSpace::Entry* AddressSpace::find_released(uint64_t address) const {
+  for (auto entry = released_.rbegin(); entry != released_.rend(); ++entry) {
+    if (entry->range.contains(address)) return &*entry;
+  }
+  return nullptr;
 }
 
 std::optional<AddressSpace::Range> AddressSpace::find(uint64_t address) const {
@@ -104,6 +132,13 @@ std::optional<AddressSpace::Range> AddressSpace::find(uint64_t address) const {
 
 std::string AddressSpace::describe(uint64_t address) const {
   std::shared_lock lock(mutex_);
+  const auto live = entries_.upper_bound(address);
+  const bool inside = live != entries_.begin() && std::prev(live)->second.range.contains(address);
+  if (const Entry* gone = inside ? nullptr : find_released(address)) {
+    const Range& range = gone->range;
+    return text("it is inside [%#" PRIx64 ", %#" PRIx64 ") (%s, %" PRIu64 " bytes), %s",
+                range.begin, range.end, range.what.c_str(), range.size(), gone->how);
+  }
   if (entries_.empty()) return "there is no live allocation";
   auto after = entries_.upper_bound(address);
   const Range* nearest = nullptr;
