@@ -52,12 +52,14 @@ std::vector<uint8_t> from_extra(const KernelMetadata& kernel, void** extra) {
   }
   require(buffer, "extra: HIP_LAUNCH_PARAM_BUFFER_POINTER");
   require(size, "extra: HIP_LAUNCH_PARAM_BUFFER_SIZE");
-  const size_t needed = kernel.explicit_bytes();
-  if (*size < needed)
+  // A struct of the caller's may end in padding; some pass the whole segment with its hidden part.
+  const size_t needed = kernel.explicit_bytes(), padded = (needed + 15) / 16 * 16;
+  if ((*size < needed || *size > padded) && *size != kernel.kernarg_bytes)
     fail(hipErrorInvalidValue, "kernel " + kernel.name + ": the argument buffer has " +
                                    std::to_string(*size) + " bytes, the arguments have " +
-                                   std::to_string(needed));
-  // The tail of a longer buffer is the padding of the caller's struct.
+                                   std::to_string(needed) + "; allowed: " + std::to_string(needed) +
+                                   " to " + std::to_string(padded) + ", or the kernarg segment's " +
+                                   std::to_string(kernel.kernarg_bytes));
   const auto* begin = static_cast<const uint8_t*>(buffer);
   return {begin, begin + needed};
 }
