@@ -45,21 +45,56 @@ inline void transpose4(u32x4& a, u32x4& b, u32x4& c, u32x4& d) {
   d = __builtin_shufflevector(ab_hi, cd_hi, 2, 3, 6, 7);
 }
 
-// All 64 lanes, `kDwords` dwords each: `pointer(lane)` gives a lane's memory.
+// Lanes [begin, end), `kDwords` dwords each: `pointer(lane)` gives a lane's memory.
 template <int kDwords, class Pointer>
-inline void gather_rows(uint32_t* rows, Pointer pointer) {
+inline void gather_rows(uint32_t* rows, Pointer pointer, uint32_t begin = 0,
+                        uint32_t end = kLanes) {
   if constexpr (kDwords == 4) {
-    for (uint32_t lane = 0; lane < kLanes; lane += 4) {
+    for (uint32_t lane = begin; lane < end; lane += 4) {
       u32x4 v[4];
       for (uint32_t l = 0; l < 4; ++l) v[l] = load_vector<u32x4>(pointer(lane + l));
       transpose4(v[0], v[1], v[2], v[3]);
       for (uint32_t d = 0; d < 4; ++d) store_vector(rows + d * kLanes + lane, v[d]);
     }
   } else {
-    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    for (uint32_t lane = begin; lane < end; ++lane) {
       uint32_t dwords[kDwords];
       std::memcpy(dwords, pointer(lane), sizeof dwords);
       for (int d = 0; d < kDwords; ++d) rows[d * kLanes + lane] = dwords[d];
+    }
+  }
+}
+// Lanes of a full wave that need a memory access of their own. Operands of a matrix product are
+// read by many lanes at once: the 16 lanes of a pass share an address (only the first is in the
+// mask), or repeat the addresses of the pass before (none is).
+inline uint64_t distinct_lanes(const uint32_t* addresses) {
+  uint64_t lanes = 0;
+  u32x16 before = ~load_vector<u32x16>(addresses);
+  for (uint32_t first = 0; first < kLanes; first += kPassLanes) {
+    const u32x16 now = load_vector<u32x16>(addresses + first);
+    const bool uniform = bits_of(now != u32x16(now[0])) == 0, repeats = bits_of(now != before) == 0;
+    lanes |= (uniform ? 1ull : (repeats ? 0ull : 0xffffull)) << first;
+    before = now;
+  }
+  return lanes;
+}
+// All 64 lanes, with as few accesses as `distinct` says. `rows` may hold the addresses.
+template <int kDwords, class Pointer>
+inline void gather_shared(uint64_t distinct, uint32_t* rows, Pointer pointer) {
+  for (uint32_t first = 0; first < kLanes; first += kPassLanes) {
+    const auto lanes = static_cast<uint16_t>(distinct >> first);
+    if (lanes == 0xffff) {
+      gather_rows<kDwords>(rows, pointer, first, first + kPassLanes);
+    } else if (lanes) {
+      uint32_t dwords[kDwords];
+      std::memcpy(dwords, pointer(first), sizeof dwords);
+      for (uint32_t d = 0; d < kDwords; ++d)
+        store_vector(rows + d * kLanes + first, u32x16(dwords[d]));
+    } else {
+      for (uint32_t d = 0; d < kDwords; ++d) {
+        uint32_t* to = rows + d * kLanes + first;
+        store_vector(to, load_vector<u32x16>(to - kPassLanes));
+      }
     }
   }
 }

@@ -60,9 +60,11 @@ template <int kDwords>
 void read_at(Wave& wave, const uint32_t* addresses, uint32_t offset, uint32_t* rows) {
   const uint64_t exec = wave.exec();
   check_lds(wave, addresses, exec, offset, 4 * kDwords, kAlignment<kDwords>);
+  const uint64_t distinct = exec == kAllLanes ? distinct_lanes(addresses) : exec;
   const uint8_t* base = wave.lds;
   if (exec == kAllLanes) {
-    gather_rows<kDwords>(rows, [&](uint32_t lane) { return base + (addresses[lane] + offset); });
+    gather_shared<kDwords>(distinct, rows,
+                           [&](uint32_t lane) { return base + (addresses[lane] + offset); });
     return;
   }
   for_each_lane(exec, [&](uint32_t lane) {
@@ -148,39 +150,46 @@ uint32_t swizzle_lane(uint32_t pattern, uint32_t lane) {
   return (lane & 32) | (in_group & 31);
 }
 
+// Lane i receives lane from[i]; kLanes and above: 0.
+void exchange(Wave& wave, const uint32_t* data, uint32_t* row, const uint8_t* from) {
+  alignas(64) uint32_t result[kLanes];
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    result[lane] = from[lane] < kLanes ? data[from[lane]] : 0;
+  for_each_lane(wave.exec(), [&](uint32_t lane) { row[lane] = result[lane]; });
+}
 // `source_lane(lane)` chooses; an inactive source lane gives 0.
 template <class Fn>
-void exchange(Wave& wave, const uint32_t* data, uint32_t* row, Fn source_lane) {
-  alignas(64) uint32_t result[kLanes];
+void pull(Wave& wave, const uint32_t* data, uint32_t* row, Fn source_lane) {
+  uint8_t from[kLanes];
   const uint64_t exec = wave.exec();
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const uint32_t source = source_lane(lane);
-    result[lane] = exec >> source & 1 ? data[source] : 0;
+    from[lane] = static_cast<uint8_t>(exec >> source & 1 ? source : kLanes);
   }
-  for_each_lane(exec, [&](uint32_t lane) { row[lane] = result[lane]; });
+  exchange(wave, data, row, from);
 }
 void run_swizzle(Wave& wave, const Inst& inst) {
   const uint32_t pattern = offset_of(inst);
   // 0xc000 and above are the rotate and FFT modes of later cards.
   if (pattern >= 0xc000)
     throw SimFault(text("ds_swizzle_b32 pattern %#x is not simulated", pattern));
-  exchange(wave, wave.row(inst.src[0].index), wave.row(inst.dst.index),
-           [&](uint32_t lane) { return swizzle_lane(pattern, lane); });
+  pull(wave, wave.row(inst.src[0].index), wave.row(inst.dst.index),
+       [&](uint32_t lane) { return swizzle_lane(pattern, lane); });
 }
 void run_bpermute(Wave& wave, const Inst& inst) {
   const uint32_t* addresses = wave.row(inst.src[0].index);
-  exchange(wave, wave.row(inst.src[1].index), wave.row(inst.dst.index),
-           [&](uint32_t lane) { return (addresses[lane] + offset_of(inst)) / 4 % kLanes; });
+  pull(wave, wave.row(inst.src[1].index), wave.row(inst.dst.index),
+       [&](uint32_t lane) { return (addresses[lane] + offset_of(inst)) / 4 % kLanes; });
 }
 // Lanes push; the highest lane wins, and a lane that receives nothing gets 0.
 void run_permute(Wave& wave, const Inst& inst) {
   const uint32_t *addresses = wave.row(inst.src[0].index), *data = wave.row(inst.src[1].index);
-  uint32_t result[kLanes] = {};
+  uint8_t from[kLanes];
+  std::fill_n(from, kLanes, static_cast<uint8_t>(kLanes));
   for_each_lane(wave.exec(), [&](uint32_t lane) {
-    result[(addresses[lane] + offset_of(inst)) / 4 % kLanes] = data[lane];
+    from[(addresses[lane] + offset_of(inst)) / 4 % kLanes] = static_cast<uint8_t>(lane);
   });
-  uint32_t* row = wave.row(inst.dst.index);
-  for_each_lane(wave.exec(), [&](uint32_t lane) { row[lane] = result[lane]; });
+  exchange(wave, data, wave.row(inst.dst.index), from);
 }
 
 constexpr OpcodeRow read_row(std::string_view name, RunFunction run, Kind dst = Kind::b32) {

@@ -108,14 +108,18 @@ void run_valu(Wave& wave, const Inst& inst) {
     if (wave.indexed_vgprs) return run_general(wave, index_vgprs(wave, inst), exec);
     return run_general(wave, inst, exec);
   }
-  alignas(64) uint32_t buffers[kRowSources][2 * kRowWords];
   LaneArgs args;
+  args.dst = wave.row(inst.dst.index);
+  if (inst.vgprs_only) [[likely]] {
+    for (int i = 0; i < kRowSources; ++i) args.src[i] = wave.row(inst.src[i].index);
+    return inst.lanes(args);
+  }
+  alignas(64) uint32_t buffers[kRowSources][2 * kRowWords];
   for (int i = 0; i < kRowSources; ++i) {
     if (inst.src[i].where != Where::none) args.src[i] = source_row(wave, inst.src[i], buffers[i]);
   }
   if (inst.src[kMaskSlot].where != Where::none)
     args.mask_in = read_scalar64(wave, inst.src[kMaskSlot]);
-  args.dst = wave.row(inst.dst.index);
   inst.lanes(args);
   write_mask(wave, inst, args.mask_out);
 }

@@ -280,6 +280,9 @@ void Decoder::finish(uint32_t word) {
     inst_.wait = {static_cast<uint8_t>((word & 0xf) | (word >> 14 & 3) << 4),
                   static_cast<uint8_t>(word >> 4 & 7), static_cast<uint8_t>(word >> 8 & 15)};
   }
+  auto is_vgpr = [](const Operand& o) { return o.where == Where::vgpr || o.where == Where::none; };
+  inst_.vgprs_only = inst_.lanes && inst_.dst.where == Where::vgpr &&
+                     inst_.mask_dst.where == Where::none && std::ranges::all_of(inst_.src, is_vgpr);
   const bool keeps_half = row_->dst >= Kind::b16_half && row_->dst <= Kind::f16_high;
   const bool mix = row_->src[0] == Kind::mix;
   if (!modified_ && !keeps_half && !(mix && mods_.op_sel_hi)) return;

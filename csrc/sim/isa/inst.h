@@ -88,6 +88,7 @@ struct alignas(64) Inst {
   };
   uint32_t modifiers = 0;  // index into Program::modifiers; 0: none is set
   InstClass cls = InstClass::other;
+  bool vgprs_only = false;  // VALU: neither a scalar, a constant nor a mask among the operands
 };
 static_assert(sizeof(Inst) == 64);
 
