@@ -7,7 +7,7 @@ namespace fasim {
 namespace {
 
 template <class T, class Fn>
-constexpr OpcodeRow compare(std::string_view name, Fn fn, uint8_t flags) {
+constexpr OpcodeRow compare(std::string_view name, Fn fn, uint16_t flags) {
   return valu<Mask(T, T)>(name, fn, flags);
 }
 

@@ -23,11 +23,11 @@ void run_branch(Wave& wave, const Inst& inst) {
   if (Taken{}(wave)) wave.pc = first_inst(wave) + inst.immediate;
 }
 template <class Taken>
-constexpr OpcodeRow branch(std::string_view name, Taken) {
+constexpr OpcodeRow branch(std::string_view name, Taken, uint16_t flags = 0) {
   return {.name = name,
           .run = &run_branch<Taken>,
           .cls = InstClass::branch,
-          .flags = OpcodeRow::kBranch,
+          .flags = static_cast<uint16_t>(OpcodeRow::kBranch | flags),
           .src = {Kind::simm16}};
 }
 
@@ -136,8 +136,10 @@ constexpr OpcodeRow bare(std::string_view name, RunFunction run) {
 
 constexpr OpcodeRow kRows[] = {
     branch("s_branch", [](const Wave&) { return true; }),
-    branch("s_cbranch_scc0", [](const Wave& w) { return !w.scc; }),
-    branch("s_cbranch_scc1", [](const Wave& w) { return w.scc; }),
+    branch(
+        "s_cbranch_scc0", [](const Wave& w) { return !w.scc; }, OpcodeRow::kReadsScc),
+    branch(
+        "s_cbranch_scc1", [](const Wave& w) { return w.scc; }, OpcodeRow::kReadsScc),
     branch("s_cbranch_vccz", [](const Wave& w) { return w.vcc() == 0; }),
     branch("s_cbranch_vccnz", [](const Wave& w) { return w.vcc() != 0; }),
     branch("s_cbranch_execz", [](const Wave& w) { return w.exec() == 0; }),

@@ -286,7 +286,7 @@ struct Signature<R(S...)> {
   static void run(LaneArgs& a) {
     for (int p = 0; p < kPasses; ++p) pass<Fn>(a, p, std::index_sequence_for<S...>{});
   }
-  static constexpr OpcodeRow row(std::string_view name, LaneFunction lanes, uint8_t flags) {
+  static constexpr OpcodeRow row(std::string_view name, LaneFunction lanes, uint16_t flags) {
     OpcodeRow r;
     r.name = name;
     r.run = &run_valu;
@@ -311,7 +311,7 @@ struct Signature<R(S...)> {
 
 // One VALU opcode: `valu<F32(F32, F32)>("v_add_f32", [](f32x16 a, f32x16 b) { return a + b; })`.
 template <class Sig, class Fn>
-constexpr OpcodeRow valu(std::string_view name, Fn, uint8_t flags = 0) {
+constexpr OpcodeRow valu(std::string_view name, Fn, uint16_t flags = 0) {
   using S = lanes_detail::Signature<Sig>;
   return S::row(name, &S::template run<Fn>, flags);
 }

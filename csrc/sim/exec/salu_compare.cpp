@@ -28,7 +28,12 @@ void run_wrexec(Wave& wave, const Inst& inst) {
 }
 
 constexpr OpcodeRow exec_row(std::string_view name, RunFunction run) {
-  return {.name = name, .run = run, .cls = InstClass::salu, .dst = Kind::b64, .src = {Kind::b64}};
+  return {.name = name,
+          .run = run,
+          .cls = InstClass::salu,
+          .flags = OpcodeRow::kWritesExec | OpcodeRow::kWritesScc,
+          .dst = Kind::b64,
+          .src = {Kind::b64}};
 }
 template <class Fn>
 constexpr OpcodeRow saveexec(std::string_view name, Fn) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "exec/operands.h"
@@ -72,11 +73,13 @@ void write(Wave& wave, Operand dst, T value) {
 template <class R>
 struct Result {
   static constexpr Kind kDst = kind_of<R>();
+  static constexpr bool kScc = false;
   static void store(Wave& wave, const Inst& inst, R v) { write<R>(wave, inst.dst, v); }
 };
 template <class T>
 struct Result<NonZero<T>> {
   static constexpr Kind kDst = kind_of<T>();
+  static constexpr bool kScc = true;
   static void store(Wave& wave, const Inst& inst, T v) {
     write<T>(wave, inst.dst, v);
     wave.scc = v != 0;
@@ -85,6 +88,7 @@ struct Result<NonZero<T>> {
 template <class T>
 struct Result<WithScc<T>> {
   static constexpr Kind kDst = kind_of<T>();
+  static constexpr bool kScc = true;
   static void store(Wave& wave, const Inst& inst, WithScc<T> v) {
     write<T>(wave, inst.dst, v.value);
     wave.scc = v.scc;
@@ -93,6 +97,7 @@ struct Result<WithScc<T>> {
 template <>
 struct Result<Scc> {
   static constexpr Kind kDst = Kind::none;
+  static constexpr bool kScc = true;
   static void store(Wave& wave, const Inst&, bool v) { wave.scc = v; }
 };
 
@@ -131,6 +136,8 @@ struct SaluKinds<R(S...)> {
     r.run = run;
     r.cls = InstClass::salu;
     r.dst = Result<R>::kDst;
+    if (Result<R>::kScc) r.flags |= OpcodeRow::kWritesScc;
+    if ((std::is_same_v<S, SccIn> || ...)) r.flags |= OpcodeRow::kReadsScc;
     constexpr Kind kinds[] = {Source<S>::kKind..., Kind::none};
     constexpr bool old[] = {Source<S>::kOld..., false};
     size_t n = 0;

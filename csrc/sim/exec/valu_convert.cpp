@@ -5,7 +5,7 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kMath = OpcodeRow::kFloatMath;
+constexpr uint16_t kMath = OpcodeRow::kFloatMath;
 
 f64x16 saturate(f64x16 v, double low, double high) {
   const f64x16 number = v != v ? f64x16(0.0) : v;

@@ -8,7 +8,7 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kMath = OpcodeRow::kFloatMath;
+constexpr uint16_t kMath = OpcodeRow::kFloatMath;
 
 f32x16 round_to_half(f32x16 v) { return half_to_float(float_to_half(v)); }
 f32x16 mad_half(f32x16 a, f32x16 b, f32x16 c) { return round_to_half(a * b) + c; }

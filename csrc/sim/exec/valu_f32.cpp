@@ -6,8 +6,8 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kMath = OpcodeRow::kFloatMath;
-constexpr uint8_t kMathAcc = OpcodeRow::kFloatMath | OpcodeRow::kReadsDst;
+constexpr uint16_t kMath = OpcodeRow::kFloatMath;
+constexpr uint16_t kMathAcc = OpcodeRow::kFloatMath | OpcodeRow::kReadsDst;
 
 // v_mad_f32 and v_mac_f32 round the product and flush denormals whatever MODE says.
 f32x16 mad_flushed(f32x16 a, f32x16 b, f32x16 c) {

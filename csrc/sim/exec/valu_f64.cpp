@@ -6,7 +6,7 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kMath = OpcodeRow::kFloatMath;
+constexpr uint16_t kMath = OpcodeRow::kFloatMath;
 
 constexpr OpcodeRow kRows[] = {
     valu<F64(F64, F64)>(

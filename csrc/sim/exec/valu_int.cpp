@@ -5,7 +5,7 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kSaturates = OpcodeRow::kSaturates;
+constexpr uint16_t kSaturates = OpcodeRow::kSaturates;
 
 u32x16 multiply_high(u32x16 a, u32x16 b) {
   const u64x16 product = __builtin_convertvector(a, u64x16) * __builtin_convertvector(b, u64x16);

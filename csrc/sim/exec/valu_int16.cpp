@@ -5,7 +5,7 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kSaturates = OpcodeRow::kSaturates;
+constexpr uint16_t kSaturates = OpcodeRow::kSaturates;
 
 template <class V>
 V saturate16(V v, bool saturate, int low, int high) {

@@ -8,8 +8,8 @@
 namespace fasim {
 namespace {
 
-constexpr uint8_t kMath = OpcodeRow::kFloatMath;
-constexpr uint8_t kSaturates = OpcodeRow::kSaturates;
+constexpr uint16_t kMath = OpcodeRow::kFloatMath;
+constexpr uint16_t kSaturates = OpcodeRow::kSaturates;
 
 // fma(a1, b1, fma(a0, b0, c)) in f32. The product of two f16 is exact in f32, so multiply and add
 // are the fused form; converting pairs in place and splitting the products needs 4 conversions and

@@ -38,7 +38,7 @@ enum class Kind : uint8_t {
 };
 
 struct OpcodeRow {
-  enum Flag : uint8_t {
+  enum Flag : uint16_t {
     kMaskDst = 1,      // writes a lane mask (after dst in the text)
     kReadsDst = 2,     // the last source is the destination, absent from the text
     kFloatMath = 4,    // obeys MODE's denormal setting
@@ -46,13 +46,15 @@ struct OpcodeRow {
     kWritesExec = 16,  // v_cmpx
     kBranch = 32,      // simm16 is a branch distance in dwords
     kSaturates = 64,   // integer opcode with its own meaning of clamp
+    kReadsScc = 128,
+    kWritesScc = 256,
   };
 
   std::string_view name;
   RunFunction run = nullptr;
   LaneFunction lanes = nullptr;
   InstClass cls = InstClass::other;
-  uint8_t flags = 0;
+  uint16_t flags = 0;
   Kind dst = Kind::none;
   std::array<Kind, kMaxSources> src{};
 
