@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark record-performance benchmark-simulator clean
+.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark record-performance benchmark-simulator seeds clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ record-performance: setup  ## write the figures that CI holds kernels to (tests/
 
 benchmark-simulator: setup  ## how many wave instructions a second the simulator executes
 	$(PYTHON_VENV) scripts/benchmark_simulator.py
+
+N = 20
+seeds: setup  ## TEST="tests/… -k …" N=20: the same tests under N orders of the simulated waves
+	$(PYTHON_VENV) scripts/run_seeds.py -n $(N) $(TEST)
 
 clean:  ## remove all that was built, but not .venv
 	rm -rf build dist *.egg-info flashattn_rocm/lib flashattn_rocm/_C*.so .mypy_cache .pytest_cache .ruff_cache
