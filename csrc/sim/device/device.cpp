@@ -3,6 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "check/global_shadow.h"
+#include "check/strict_checks.h"
 #include "device/dispatcher.h"
 #include "device/timed_launch.h"
 
@@ -51,13 +53,18 @@ WorkgroupStats Device::launch(const Kernel& kernel, const LaunchShape& shape,
   launch.private_bytes_per_lane = scratch_bytes(kernel.metadata);
   launch.dispatch_packet = packet.address();
   launch.memory = &memory_;
-  const WorkgroupStats stats = run(kernel, launch, trace);
+  const bool timed = timed_ && trace == nullptr;
+  launch.strict = !timed && strict_checks();
+  GlobalShadow races(launch.grid);
+  if (launch.strict) launch.races = &races;
+  const WorkgroupStats stats = run(kernel, launch, timed, trace);
   wave_instructions_ += stats.wave_instructions;
   return stats;
 }
 
-WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, TraceSink* trace) {
-  if (!timed_ || trace != nullptr) {
+WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, bool timed,
+                           TraceSink* trace) {
+  if (!timed) {
     const WorkgroupStats stats = dispatch(launch, trace);
     const std::lock_guard lock(clock_mutex_);
     ++clock_.untimed_launches;

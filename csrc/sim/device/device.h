@@ -33,7 +33,8 @@ class Device {
   // Wave instructions of all launches that ended without a fault.
   uint64_t wave_instructions() const { return wave_instructions_.load(); }
 
-  // Whether launches are timed from now on; that is about ten times slower. Results are the same.
+  // Whether launches are timed from now on; that is about ten times slower. Results are the same,
+  // but the strict checks are off.
   void set_timed(bool timed) { timed_ = timed; }
 
   // Whether timed launches run a sample of their workgroups only and leave the others undone.
@@ -48,7 +49,7 @@ class Device {
   std::string last_profile() const;
 
  private:
-  WorkgroupStats run(const Kernel& kernel, const Launch& launch, TraceSink* trace);
+  WorkgroupStats run(const Kernel& kernel, const Launch& launch, bool timed, TraceSink* trace);
 
   const Card& card_;
   const CardTiming& timing_;

@@ -22,7 +22,8 @@ void require_alignment(const AccessShape& shape, uint64_t address, int lane) {
 
 // All active lanes inside one window is the common case and costs one look at the extremes; the
 // slow way names the lane that is refused.
-void check_global(Wave& wave, const AccessShape& shape, const LanePointers& p, uint64_t lanes) {
+void check_global(Wave& wave, const AccessShape& shape, LanePointers& p) {
+  const uint64_t lanes = p.global;
   if (!lanes) return;
   uint64_t lowest = ~0ull, highest = 0, low_bits = 0;
   if (lanes == kAllLanes) {
@@ -45,7 +46,11 @@ void check_global(Wave& wave, const AccessShape& shape, const LanePointers& p, u
   }
   const uint32_t alignment = shape.alignment ? shape.alignment : std::min(shape.bytes, 4u);
   const bool aligned = (low_bits & (alignment - 1)) == 0;
-  if (aligned && wave.memory->covers(lowest, highest + shape.bytes, shape.access)) return;
+  const uint64_t end = highest + shape.bytes;
+  if (aligned && wave.memory->covers(lowest, end, shape.access)) {
+    p.read_only = wave.memory->read_only(lowest, end);
+    return;
+  }
   for_each_lane(lanes, [&](uint32_t lane) {
     require_alignment(shape, p.host[lane], static_cast<int>(lane));
     wave.memory->check(p.host[lane], shape.bytes, shape.access, static_cast<int>(lane));
@@ -94,8 +99,8 @@ void compute_addresses(Wave& wave, const Inst& inst, const AccessShape& shape, L
 void GlobalAddressing::resolve(Wave& wave, const Inst& inst, const AccessShape& shape,
                                LanePointers& out) {
   compute_addresses(wave, inst, shape, out);
-  out.lanes = wave.exec();
-  check_global(wave, shape, out, out.lanes);
+  out.lanes = out.global = wave.exec();
+  check_global(wave, shape, out);
 }
 
 void FlatAddressing::resolve(Wave& wave, const Inst& inst, const AccessShape& shape,
@@ -104,17 +109,19 @@ void FlatAddressing::resolve(Wave& wave, const Inst& inst, const AccessShape& sh
   no_base.saddr_source = kMaxSources - 1;  // FLAT has no SGPR base, so this operand is empty
   compute_addresses(wave, inst, no_base, out);
   out.lanes = wave.exec();
-  uint64_t global = 0;
   for_each_lane(out.lanes, [&](uint32_t lane) {
     const uint64_t address = out.host[lane];
     const auto high = static_cast<uint32_t>(address >> 32), low = static_cast<uint32_t>(address);
     const uint8_t* host = nullptr;
-    if (high == kSharedAperture) host = shared_memory(wave, lane, low, shape.bytes);
+    if (high == kSharedAperture) {
+      host = shared_memory(wave, lane, low, shape.bytes);
+      out.shared |= 1ull << lane;
+    }
     if (high == kPrivateAperture) host = private_memory(wave, lane, low, shape.bytes);
     if (host) out.host[lane] = reinterpret_cast<uint64_t>(host);
-    if (!host) global |= 1ull << lane;
+    if (!host) out.global |= 1ull << lane;
   });
-  check_global(wave, shape, out, global);
+  check_global(wave, shape, out);
 }
 
 namespace {
@@ -158,7 +165,8 @@ void BufferAddressing::resolve(Wave& wave, const Inst& inst, const AccessShape& 
     out.host[lane] = v.base + soffset + index * v.stride + offset;
   });
   out.lanes &= ~out.out_of_range;
-  check_global(wave, shape, out, out.lanes);
+  out.global = out.lanes;
+  check_global(wave, shape, out);
 }
 
 }  // namespace fasim

@@ -11,6 +11,9 @@ namespace fasim {
 struct LanePointers {
   alignas(64) uint64_t host[kLanes];
   uint64_t lanes = 0;         // lanes that access memory
+  uint64_t global = 0;        // of these, lanes that reach global memory
+  uint64_t shared = 0;        // and lanes that reach LDS, by FLAT
+  bool read_only = false;     // all of the latter in one range that kernels cannot write
   uint64_t out_of_range = 0;  // active lanes whose raw buffer access passes the last record
 
   uint8_t* operator[](uint32_t lane) const { return reinterpret_cast<uint8_t*>(host[lane]); }

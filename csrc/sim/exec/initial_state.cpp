@@ -101,6 +101,7 @@ void WorkgroupMemory::init_scalars(const Launch& launch, const uint32_t workgrou
   }
   if (d.workgroup_info()) push(static_cast<uint32_t>(waves.size()));
   if (d.scratch_enabled()) push(static_cast<uint32_t>(wave.scratch - arena));
+  wave.initial_sgprs = next;
 }
 
 void WorkgroupMemory::init_vectors(const Launch& launch, Wave& wave) {
@@ -108,6 +109,7 @@ void WorkgroupMemory::init_vectors(const Launch& launch, Wave& wave) {
   const uint32_t active = std::min(kLanes, total - first);
   wave.write64(kExec, active == kLanes ? ~0ull : (1ull << active) - 1);
   const uint32_t ids = std::min(launch.descriptor.workitem_ids(), vgprs_);
+  wave.initial_vgprs = ids;
   for (uint32_t lane = 0; lane < active; ++lane) {
     const uint32_t flat = first + lane, plane = launch.block[0] * launch.block[1];
     const uint32_t id[3] = {flat % launch.block[0], flat / launch.block[0] % launch.block[1],

@@ -46,6 +46,8 @@ struct KernelDescriptor {
   bool uses_private_size() const { return (properties >> 6) & 1; }
 };
 
+class GlobalShadow;
+
 struct Launch {
   const Program* program = nullptr;
   KernelDescriptor descriptor;
@@ -59,6 +61,8 @@ struct Launch {
   uint32_t private_bytes_per_lane = 0;
   uint64_t dispatch_packet = 0;  // address of the 64-byte AQL packet; the card may read it
   const AddressSpace* memory = nullptr;
+  bool strict = true;             // whether the strict checks are on
+  GlobalShadow* races = nullptr;  // of this launch; null: races of workgroups are not looked for
 };
 
 struct WorkgroupStats {

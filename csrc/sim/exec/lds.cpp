@@ -4,6 +4,7 @@
 
 #include "check/fault.h"
 #include "check/text.h"
+#include "check/wave_checks.h"
 #include "exec/lane_access.h"
 #include "exec/lanes.h"
 #include "exec/operands.h"
@@ -61,6 +62,7 @@ void read_at(Wave& wave, const uint32_t* addresses, uint32_t offset, uint32_t* r
   const uint64_t exec = wave.exec();
   check_lds(wave, addresses, exec, offset, 4 * kDwords, kAlignment<kDwords>);
   const uint64_t distinct = exec == kAllLanes ? distinct_lanes(addresses) : exec;
+  if (wave.checks) wave.checks->lds_read(wave, {addresses, offset, distinct, 4 * kDwords}, rows);
   const uint8_t* base = wave.lds;
   if (exec == kAllLanes) {
     gather_shared<kDwords>(distinct, rows,
@@ -77,6 +79,7 @@ template <int kDwords>
 void write_at(Wave& wave, const uint32_t* addresses, uint32_t offset, const uint32_t* rows) {
   const uint64_t exec = wave.exec();
   check_lds(wave, addresses, exec, offset, 4 * kDwords, kAlignment<kDwords>);
+  if (wave.checks) wave.checks->lds_write(wave, {addresses, offset, exec, 4 * kDwords}, {rows});
   uint8_t* base = wave.lds;
   if (exec == kAllLanes) {
     scatter_rows<kDwords>(rows, [&](uint32_t lane) { return base + (addresses[lane] + offset); });
@@ -126,6 +129,9 @@ void run_read_small(Wave& wave, const Inst& inst) {
   const uint32_t* addresses = wave.row(inst.src[0].index);
   check_lds(wave, addresses, wave.exec(), offset_of(inst), sizeof(T), sizeof(T));
   uint32_t* row = wave.row(inst.dst.index);
+  if (wave.checks) {
+    wave.checks->lds_read(wave, {addresses, offset_of(inst), wave.exec(), sizeof(T)}, row);
+  }
   for_each_lane(wave.exec(), [&](uint32_t lane) {
     T value;
     std::memcpy(&value, wave.lds + (addresses[lane] + offset_of(inst)), sizeof value);
@@ -137,6 +143,10 @@ void run_write_small(Wave& wave, const Inst& inst) {
   const uint32_t* addresses = wave.row(inst.src[0].index);
   check_lds(wave, addresses, wave.exec(), offset_of(inst), sizeof(T), sizeof(T));
   const uint32_t* row = wave.row(inst.src[1].index);
+  if (wave.checks) {
+    wave.checks->lds_write(wave, {addresses, offset_of(inst), wave.exec(), sizeof(T)},
+                           {row, kShift});
+  }
   for_each_lane(wave.exec(), [&](uint32_t lane) {
     const T value = static_cast<T>(row[lane] >> kShift);
     std::memcpy(wave.lds + (addresses[lane] + offset_of(inst)), &value, sizeof value);
@@ -152,6 +162,7 @@ uint32_t swizzle_lane(uint32_t pattern, uint32_t lane) {
 
 // Lane i receives lane from[i]; kLanes and above: 0.
 void exchange(Wave& wave, const uint32_t* data, uint32_t* row, const uint8_t* from) {
+  if (wave.checks) wave.checks->exchanged(wave, row, data, from);
   alignas(64) uint32_t result[kLanes];
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     result[lane] = from[lane] < kLanes ? data[from[lane]] : 0;

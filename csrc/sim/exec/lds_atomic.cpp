@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "check/wave_checks.h"
 #include "exec/atomic_ops.h"
 #include "exec/lane_access.h"
 #include "exec/lds.h"
@@ -16,6 +17,11 @@ void for_each_atomic(Wave& wave, const Inst& inst, Update update) {
   const uint32_t* addresses = wave.row(inst.src[0].index);
   const auto offset = static_cast<uint32_t>(inst.memory.offset);
   check_lds(wave, addresses, wave.exec(), offset, sizeof(T), sizeof(T));
+  if (wave.checks) {
+    const bool replaces = inst.row->name.starts_with("ds_wrxchg");
+    wave.checks->lds_atomic(wave, {addresses, offset, wave.exec(), sizeof(T)},
+                            kReturns ? wave.row(inst.dst.index) : nullptr, replaces);
+  }
   for_each_lane(wave.exec(), [&](uint32_t lane) {
     uint8_t* at = wave.lds + (addresses[lane] + offset);
     T old;
@@ -57,6 +63,9 @@ void run_counter(Wave& wave, const Inst& inst) {
   const auto offset = static_cast<uint32_t>(inst.memory.offset);
   const uint64_t exec = wave.exec();
   check_lds(wave, addresses, exec, offset, 4, 4);
+  if (wave.checks) {
+    wave.checks->lds_atomic(wave, {addresses, offset, exec, 4}, wave.row(inst.dst.index), false);
+  }
   uint32_t old;
   std::memcpy(&old, wave.lds + address + offset, 4);
   const uint32_t fresh = old + static_cast<uint32_t>(kSign * std::popcount(exec));

@@ -1,6 +1,7 @@
 // One worker's checked way to global memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -27,6 +28,14 @@ class MemoryPort {
         return true;
     }
     return look_up(begin, end, access);
+  }
+
+  // Whether [begin, end), covered just now, lies inside one range that no kernel can write.
+  bool read_only(uint64_t begin, uint64_t end) const {
+    auto holds = [&](const auto& range) {
+      return range.read_only && begin >= range.begin && end <= range.end;
+    };
+    return std::ranges::any_of(windows_, holds) || std::ranges::any_of(launch_ranges_, holds);
   }
 
   // Throws SimFault unless the access is covered and aligned to min(bytes, 4).

@@ -2,6 +2,7 @@
 
 #include "check/fault.h"
 #include "check/text.h"
+#include "check/wave_checks.h"
 #include "exec/operands.h"
 #include "exec/rows.h"
 
@@ -24,6 +25,7 @@ void run_load(Wave& wave, const Inst& inst) {
   // The low two address bits do not exist in the scalar cache.
   const uint64_t address = (wave.read64(inst.src[0].index) + load_offset(wave, inst)) & ~3ull;
   wave.memory->check(address, 4 * kDwords, Access::read, -1);
+  if (wave.checks) wave.checks->smem_read(wave, address, 4 * kDwords);
   std::memcpy(&wave.sgpr[inst.dst.index], reinterpret_cast<const void*>(address), 4 * kDwords);
 }
 
@@ -40,6 +42,7 @@ void run_buffer_load(Wave& wave, const Inst& inst) {
     const uint64_t at = offset + 4 * d;
     if (at + 4 > size) continue;
     wave.memory->check(base + at, 4, Access::read, -1);
+    if (wave.checks) wave.checks->smem_read(wave, base + at, 4);
     std::memcpy(&dwords[d], reinterpret_cast<const void*>(base + at), 4);
   }
   std::memcpy(&wave.sgpr[inst.dst.index], dwords, sizeof dwords);

@@ -1,5 +1,6 @@
 // Vector loads and stores: GLOBAL, FLAT and MUBUF share everything but the addressing.
 
+#include "check/wave_checks.h"
 #include "exec/addressing.h"
 #include "exec/lane_access.h"
 #include "exec/rows.h"
@@ -62,6 +63,8 @@ void load_apart(Wave& wave, const Inst& inst, int dwords, uint32_t* rows) {
     shape.skip = 4 * static_cast<uint32_t>(d);
     LanePointers p;
     Addressing::resolve(wave, inst, shape, p);
+    if (wave.checks)
+      wave.checks->vmem_read(wave, p, 4, rows + d * static_cast<int>(kLanes), inst.memory.glc);
     load_rows<1>(p, fresh[d]);
   }
   for_each_lane(wave.exec(), [&](uint32_t lane) {
@@ -76,7 +79,9 @@ void store_apart(Wave& wave, const Inst& inst, int dwords, const uint32_t* rows)
     shape.skip = 4 * static_cast<uint32_t>(d);
     LanePointers p;
     Addressing::resolve(wave, inst, shape, p);
-    store_rows<1>(p, rows + d * static_cast<int>(kLanes));
+    const uint32_t* row = rows + d * static_cast<int>(kLanes);
+    if (wave.checks) wave.checks->vmem_write(wave, p, 4, {row});
+    store_rows<1>(p, row);
   }
 }
 
@@ -86,6 +91,7 @@ void run_load(Wave& wave, const Inst& inst) {
   Addressing::resolve(wave, inst, load_shape<Addressing>(4 * kDwords), p);
   uint32_t* rows = wave.row(inst.dst.index);
   if (p.out_of_range) return load_apart<Addressing>(wave, inst, kDwords, rows);
+  if (wave.checks) wave.checks->vmem_read(wave, p, 4 * kDwords, rows, inst.memory.glc);
   load_rows<kDwords>(p, rows);
 }
 template <class Addressing, int kDwords>
@@ -94,6 +100,7 @@ void run_store(Wave& wave, const Inst& inst) {
   Addressing::resolve(wave, inst, store_shape<Addressing>(4 * kDwords), p);
   const uint32_t* rows = wave.row(store_data<Addressing>(inst).index);
   if (p.out_of_range) return store_apart<Addressing>(wave, inst, kDwords, rows);
+  if (wave.checks) wave.checks->vmem_write(wave, p, 4 * kDwords, {rows});
   store_rows<kDwords>(p, rows);
 }
 
@@ -105,13 +112,15 @@ struct Small {
     return (static_cast<uint32_t>(static_cast<int32_t>(v)) & kMask) << kShift;
   }
   static T truncate(uint32_t v) { return static_cast<T>(v >> kShift); }
+  static constexpr uint32_t kBytes = sizeof(T), kFirstBit = kShift;
 };
 
 template <class Addressing, class Format>
 void run_load_small(Wave& wave, const Inst& inst) {
   LanePointers p;
-  Addressing::resolve(wave, inst, load_shape<Addressing>(sizeof(typename Format::Type)), p);
+  Addressing::resolve(wave, inst, load_shape<Addressing>(Format::kBytes), p);
   uint32_t* row = wave.row(inst.dst.index);
+  if (wave.checks) wave.checks->vmem_read(wave, p, Format::kBytes, row, inst.memory.glc);
   for_each_lane(p.out_of_range, [&](uint32_t lane) { row[lane] = 0; });
   for_each_lane(p.lanes, [&](uint32_t lane) {
     typename Format::Type value;
@@ -122,8 +131,9 @@ void run_load_small(Wave& wave, const Inst& inst) {
 template <class Addressing, class Format>
 void run_store_small(Wave& wave, const Inst& inst) {
   LanePointers p;
-  Addressing::resolve(wave, inst, store_shape<Addressing>(sizeof(typename Format::Type)), p);
+  Addressing::resolve(wave, inst, store_shape<Addressing>(Format::kBytes), p);
   const uint32_t* row = wave.row(store_data<Addressing>(inst).index);
+  if (wave.checks) wave.checks->vmem_write(wave, p, Format::kBytes, {row, Format::kFirstBit});
   for_each_lane(p.lanes, [&](uint32_t lane) {
     const typename Format::Type value = Format::truncate(row[lane]);
     std::memcpy(p[lane], &value, sizeof value);

@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "check/wave_checks.h"
 #include "exec/addressing.h"
 #include "exec/atomic_ops.h"
 #include "exec/lane_access.h"
@@ -33,6 +34,9 @@ void for_each_atomic(Wave& wave, const Inst& inst, Update update) {
   Addressing::resolve(wave, inst, shape, p);
   const Operand data = inst.src[kDataFirst<Addressing> ? 0 : 1];
   const Operand dst = kDataFirst<Addressing> ? data : inst.dst;
+  if (wave.checks) {
+    wave.checks->vmem_atomic(wave, p, sizeof(T), inst.memory.glc ? wave.row(dst.index) : nullptr);
+  }
   for_each_lane(p.lanes, [&](uint32_t lane) {
     const T old =
         exchange<T>(p[lane], [&](T value) { return update(value, wave.row(data.index), lane); });

@@ -30,6 +30,7 @@ struct FloatMode {
 };
 
 class RegisterCheck;
+class WaveChecks;
 
 struct Wave {
   enum class State : uint8_t { running, at_barrier, ended };
@@ -47,7 +48,8 @@ struct Wave {
   FloatMode mode;
   std::array<uint64_t, kInstClasses> executed{};
 
-  uint32_t vgprs = 0;  // rows that the wave owns
+  uint32_t vgprs = 0;                             // rows that the wave owns
+  uint32_t initial_sgprs = 0, initial_vgprs = 0;  // from 0 up: written before the wave starts
   uint8_t* lds = nullptr;
   uint32_t lds_bytes = 0;
   MemoryPort* memory = nullptr;
@@ -55,7 +57,8 @@ struct Wave {
   uint32_t scratch_bytes_per_lane = 0;
   const Program* program = nullptr;
   RegisterCheck* registers = nullptr;
-  uint32_t index = 0;  // in the workgroup
+  WaveChecks* checks = nullptr;  // null: the strict checks are off
+  uint32_t index = 0;            // in the workgroup
 
   uint32_t* row(uint32_t r) { return vgpr + r * kLanes; }
 

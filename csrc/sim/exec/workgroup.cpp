@@ -5,6 +5,7 @@
 #include <random>
 
 #include "check/text.h"
+#include "check/wave_checks.h"
 #include "exec/initial_state.h"
 #include "exec/launch.h"
 #include "exec/register_check.h"
@@ -17,10 +18,12 @@ namespace {
 constexpr uint32_t kMaxLdsBytes = 65536, kMaxThreads = 1024;
 // A wave that spins on a flag of another wave must let that one run.
 constexpr uint64_t kTimeSlice = 1 << 16;
+// About a minute of host time; a wave of the longest useful kernels executes some ten million.
+constexpr uint64_t kDefaultWatchdog = 1ull << 32;
 
-uint64_t order_seed() {
-  const char* value = std::getenv("FLASHATTN_SIM_SEED");
-  return value ? std::strtoull(value, nullptr, 0) : 0;
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
 void require_launchable(const Launch& launch) {
@@ -59,18 +62,28 @@ struct WorkgroupRunner::State {
         registers(*l.program, l.descriptor.vgprs(), allocated_sgprs(l.descriptor)),
         port(l.memory),
         memory(l),
-        seed(order_seed()) {
+        seed(from_environment("FLASHATTN_SIM_SEED", 0)),
+        watchdog(from_environment("FLASHATTN_SIM_WATCHDOG", kDefaultWatchdog)) {
     // clang loads three trailing dwords as four: the segment is 16-byte aligned and padded.
     port.add_launch_range(launch.kernarg, (launch.kernarg_size + 15ull) / 16 * 16,
                           "kernarg segment");
     if (launch.dispatch_packet)
       port.add_launch_range(launch.dispatch_packet, 64, "dispatch packet");
     order.resize(memory.waves.size());
+    if (launch.strict) {
+      group_checks = std::make_unique<GroupChecks>(GroupChecks{
+          LdsShadow(launch.lds_bytes, launch.program->has_small_lds_access), launch.races, {}});
+      wave_checks.resize(memory.waves.size());
+    }
   }
 
-  template <bool kTraced>
+  void reset(const uint32_t id[3]);
+  template <bool kTraced, bool kChecked>
   void run_wave(Wave& wave, TraceSink* sink);
   void run_slice(Wave& wave, TraceSink* sink);
+  // Throws SimFault unless all waiting waves wait at the same s_barrier.
+  void pass_barrier();
+  [[noreturn]] void refuse_endless(const Wave& wave) const;
   [[noreturn]] void rethrow(SimFault& fault, const Wave& wave) const;
   void choose_order(uint64_t linear_id);
 
@@ -78,15 +91,33 @@ struct WorkgroupRunner::State {
   RegisterCheck registers;
   MemoryPort port;
   WorkgroupMemory memory;
-  const uint64_t seed;
+  const uint64_t seed, watchdog;
+  std::unique_ptr<GroupChecks> group_checks;  // null: the strict checks are off
+  std::vector<WaveChecks> wave_checks;
   std::vector<uint32_t> order;
   uint32_t workgroup[3] = {0, 0, 0};
 };
 
-template <bool kTraced>
+void WorkgroupRunner::State::reset(const uint32_t id[3]) {
+  std::copy_n(id, 3, workgroup);
+  memory.reset(launch, id, port, registers);
+  const uint64_t linear_id = (uint64_t{id[2]} * launch.grid[1] + id[1]) * launch.grid[0] + id[0];
+  choose_order(linear_id);
+  if (!group_checks) return;
+  group_checks->lds.reset();
+  group_checks->group = {static_cast<uint32_t>(linear_id), false};
+  for (Wave& wave : memory.waves) {
+    wave.checks = &wave_checks[wave.index];
+    wave.checks->reset(wave, *group_checks);
+  }
+}
+
+template <bool kTraced, bool kChecked>
 void WorkgroupRunner::State::run_wave(Wave& wave, TraceSink* sink) {
+  WaveChecks* const checks = wave.checks;
   for (uint64_t left = kTimeSlice; left && wave.state == Wave::State::running; --left) {
     const Inst& inst = *wave.pc++;
+    if constexpr (kChecked) checks->before(wave, inst);
     inst.run(wave, inst);
     ++wave.executed[static_cast<size_t>(inst.cls)];
     if constexpr (kTraced) trace_instruction(wave, inst, workgroup, *sink);
@@ -96,13 +127,28 @@ void WorkgroupRunner::State::run_wave(Wave& wave, TraceSink* sink) {
 void WorkgroupRunner::State::run_slice(Wave& wave, TraceSink* sink) {
   try {
     if (sink) {
-      run_wave<true>(wave, sink);
+      wave.checks ? run_wave<true, true>(wave, sink) : run_wave<true, false>(wave, sink);
     } else {
-      run_wave<false>(wave, nullptr);
+      wave.checks ? run_wave<false, true>(wave, nullptr) : run_wave<false, false>(wave, nullptr);
     }
+    if (wave.instructions() > watchdog) refuse_endless(wave);
   } catch (SimFault& fault) {
     rethrow(fault, wave);
   }
+}
+
+void WorkgroupRunner::State::refuse_endless(const Wave& wave) const {
+  std::string waiting;
+  for (const Wave& other : memory.waves) {
+    if (other.state != Wave::State::at_barrier) continue;
+    waiting = text("; wave %u waits at a barrier that so never completes (pc %#llx)", other.index,
+                   static_cast<unsigned long long>(launch.program->address_of(*(other.pc - 1))));
+    break;
+  }
+  throw SimFault(
+      text("wave %u has executed more than %llu instructions: an endless loop, or one "
+           "that waits for what never comes (FLASHATTN_SIM_WATCHDOG sets the limit)%s",
+           wave.index, static_cast<unsigned long long>(watchdog), waiting.c_str()));
 }
 
 void WorkgroupRunner::State::rethrow(SimFault& fault, const Wave& wave) const {
@@ -117,6 +163,28 @@ void WorkgroupRunner::State::rethrow(SimFault& fault, const Wave& wave) const {
   fault.wave = static_cast<int>(wave.index);
   fault.compose();
   throw fault;
+}
+
+// As in the ISA, waves that ended count as arrived, and a wave arrives whatever its EXEC is. The
+// hardware only counts, so waves at different barriers release each other, too; in a program's
+// source that is a barrier which some of the waves do not reach.
+void WorkgroupRunner::State::pass_barrier() {
+  const Wave* first = nullptr;
+  for (Wave& wave : memory.waves) {
+    if (wave.state != Wave::State::at_barrier) continue;
+    if (!first) first = &wave;
+    if (group_checks && wave.pc != first->pc) {
+      SimFault fault(
+          text("divergent barrier: this wave waits at an s_barrier while wave %u waits at "
+               "another one (pc %#llx); expected all waves of the workgroup at the same "
+               "s_barrier, or ended",
+               first->index,
+               static_cast<unsigned long long>(launch.program->address_of(*(first->pc - 1)))));
+      rethrow(fault, wave);
+    }
+    wave.state = Wave::State::running;
+  }
+  if (group_checks) group_checks->lds.barrier();
 }
 
 void WorkgroupRunner::State::choose_order(uint64_t linear_id) {
@@ -142,10 +210,7 @@ WorkgroupRunner::~WorkgroupRunner() = default;
 WorkgroupStats WorkgroupRunner::run(uint32_t wx, uint32_t wy, uint32_t wz, TraceSink* trace) {
   State& s = *state_;
   const uint32_t id[3] = {wx, wy, wz};
-  std::copy_n(id, 3, s.workgroup);
-  s.memory.reset(s.launch, id, s.port, s.registers);
-  s.choose_order((uint64_t{wz} * s.launch.grid[1] + wy) * s.launch.grid[0] + wx);
-
+  s.reset(id);
   std::vector<Wave>& waves = s.memory.waves;
   for (;;) {
     for (uint32_t i : s.order) {
@@ -155,11 +220,8 @@ WorkgroupStats WorkgroupRunner::run(uint32_t wx, uint32_t wy, uint32_t wz, Trace
       return std::ranges::count(waves, state, &Wave::state);
     };
     if (in_state(Wave::State::running)) continue;
-    // Waves that ended count as arrived.
     if (!in_state(Wave::State::at_barrier)) break;
-    for (Wave& wave : waves) {
-      if (wave.state == Wave::State::at_barrier) wave.state = Wave::State::running;
-    }
+    s.pass_barrier();
   }
 
   WorkgroupStats stats;

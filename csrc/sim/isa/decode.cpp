@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "check/segments.h"
 #include "check/text.h"
 #include "exec/flow.h"
 #include "isa/dpp.h"
@@ -304,6 +305,19 @@ void resolve_branches(Program& program) {
   }
 }
 
+void look_up_registers(Program& program) {
+  program.spare_row = find_spare_row(program.insts);
+  for (const Inst& inst : program.insts) {
+    const Inst* previous = &inst == program.insts.data() ? nullptr : &inst - 1;
+    const RegisterUse use = register_use_of(inst, previous, program.modifiers.data());
+    program.uses.push_back(use);
+    program.quick_uses.push_back(quick_use_of(inst, use, program.spare_row));
+    for (size_t i = 0; i < 2; ++i) program.named_scalars[i] |= use.scalars[i];
+    program.has_small_lds_access = program.has_small_lds_access || has_small_lds_access(inst);
+  }
+  find_segments(program);
+}
+
 }  // namespace
 
 std::shared_ptr<const Program> decode_program(std::span<const uint8_t> code, uint64_t load_address,
@@ -334,6 +348,7 @@ std::shared_ptr<const Program> decode_program(std::span<const uint8_t> code, uin
   }
   append(unknown(), "; beyond the end of .text, or the middle of an instruction", at);
   resolve_branches(*program);
+  look_up_registers(*program);
   return program;
 }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "isa/inst.h"
+#include "isa/register_use.h"
+#include "isa/segment.h"
 
 namespace fasim {
 
@@ -24,7 +26,14 @@ struct Program {
 
   std::vector<Inst> insts;  // ends with a sentinel that faults
   std::vector<ConstantRow> constants;
-  std::vector<Modifiers> modifiers;      // [0] is the default, for an Inst without any
+  std::vector<Modifiers> modifiers;  // [0] is the default, for an Inst without any
+  std::vector<RegisterUse> uses;     // by Inst index
+  std::vector<QuickUse> quick_uses;  // by Inst index
+  int spare_row = -1;                // the VGPR that stands for "none" in quick_uses
+  std::array<uint64_t, 2> named_scalars{};
+  bool has_small_lds_access = false;     // of less than a dword
+  std::vector<Segment> segments;         // [0] stands for none
+  std::vector<SegmentStart> segment_at;  // by Inst index
   std::vector<std::string> disassembly;  // by Inst index
   std::vector<uint32_t> dword_offset;    // by Inst index: position in .text
   std::vector<uint32_t> inst_at_dword;   // by position in .text; kNoInst inside an instruction
