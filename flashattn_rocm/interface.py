@@ -1,12 +1,57 @@
-"""``flash_attn_func`` with the arguments and meaning of flash-attn 2.8."""
+"""The functions of flash-attn 2.8 for whole sequences: dense, and packed end to end ("varlen").
+
+Names, order of arguments, defaults, shapes and semantics are those of
+https://github.com/Dao-AILab/flash-attention; keyword-only arguments after them are additions. Tensors on
+``cuda`` (a ROCm torch) run on the card, tensors on ``cpu`` on the simulated card, by the same kernels.
+
+What all six functions share:
+
+* dtype float16 or bfloat16, the same for all of q, k, v; any strides (a last dimension that is not contiguous
+  is copied first, as upstream does); head_dim 1 to 256, padded inside the kernel; v may have another.
+* Fewer heads in k and v than in q give grouped-query attention: query head h reads key/value head
+  ``h // (num_heads // num_heads_k)``.
+* Query i sees key j iff ``-left <= j - (i + seqlen_k - seqlen_q) <= right`` (aligned at the bottom right),
+  where ``window_size = (left, right)``, negative means unbounded, and causal sets right to 0.
+* A score is ``softmax_scale * q.k``; then, if softcap is not 0, ``softcap * tanh(score / softcap)``; then
+  ``alibi_slope * |j - (i + seqlen_k - seqlen_q)|`` is subtracted and attn_bias added.
+* A query that sees no key has out 0 and softmax_lse -inf. Upstream says +inf there, with which partial
+  results cannot be merged; see :func:`flashattn_rocm.merge_states`.
+* Every result is bitwise repeatable, so ``deterministic`` is accepted and changes nothing.
+* With return_attn_probs the result is (out, softmax_lse, S_dmask): softmax_lse is the log-sum-exp of the
+  scores (natural logarithm, float32), and S_dmask an empty tensor, as upstream's is when nothing is dropped.
+
+Errors:
+
+* TypeError: a dtype that is not served, unequal dtypes, or a malformed window_size.
+* ValueError: wrong shapes, head counts, devices, or a number outside its range.
+* NotImplementedError: an argument of flash-attn that is not served yet (dropout_p above 0, block_table).
+* RuntimeError: no device, no kernels for it, or a failed launch.
+"""
 
 from collections.abc import Sequence
-from typing import SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
 import torch
 from torch import Tensor
 
-__all__ = ["flash_attn_func"]
+from flashattn_rocm.arguments import (
+    check_dropout,
+    last_dim_contiguous,
+    op_keywords,
+    refuse_block_table,
+    scale_or_none,
+)
+
+__all__ = [
+    "flash_attn_func",
+    "flash_attn_kvpacked_func",
+    "flash_attn_qkvpacked_func",
+    "flash_attn_varlen_func",
+    "flash_attn_varlen_kvpacked_func",
+    "flash_attn_varlen_qkvpacked_func",
+]
+
+Result: TypeAlias = Tensor | tuple[Tensor, Tensor, Tensor]
 
 
 def flash_attn_func(
@@ -16,97 +61,245 @@ def flash_attn_func(
     dropout_p: float = 0.0,
     softmax_scale: SupportsFloat | None = None,
     causal: bool = False,
-    window_size: Sequence[int | Tensor] = (-1, -1),
+    window_size: Sequence[SupportsIndex] = (-1, -1),
     softcap: float = 0.0,
     alibi_slopes: Tensor | None = None,
     deterministic: bool = False,
     return_attn_probs: bool = False,
-) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    *,
+    attn_bias: Tensor | None = None,
+    sinks: Tensor | None = None,
+) -> Result:
     """Computes ``softmax(softmax_scale * q @ k^T) @ v`` by head, without storing the scores.
 
-    Signature and semantics are those of ``flash_attn.flash_attn_func`` 2.8
-    (https://github.com/Dao-AILab/flash-attention). Tensors on ``cuda`` (a ROCm torch) run on the card,
-    tensors on ``cpu`` on the simulated card; both run the same kernels.
-
-    Fewer heads in k and v than in q give grouped-query attention: query head h reads key/value head
-    ``h // (num_heads // num_heads_k)``.
+    The module's text says what all functions share, errors included.
 
     Args:
-        q: (batch, seqlen_q, num_heads, head_dim), float16; head_dim at most 128 (32, 64 and 128 have
-            tiles of their own, others are padded inside the kernel). Any strides; a last
-            dimension that is not contiguous is copied first, as upstream does.
-        k: (batch, seqlen_k, num_heads_k, head_dim), float16, otherwise as q. num_heads_k divides num_heads.
-        v: as k.
+        q: (batch, seqlen_q, num_heads, head_dim).
+        k: (batch, seqlen_k, num_heads_k, head_dim); num_heads_k divides num_heads.
+        v: (batch, seqlen_k, num_heads_k, head_dim_v).
         dropout_p: only 0.0 so far.
-        softmax_scale: factor on the scores before the softmax; any finite number, also 0 or negative.
-            None means 1 / sqrt(head_dim).
-        causal: key j is visible to query i iff ``j <= i + seqlen_k - seqlen_q`` (bottom-right aligned).
-        window_size: only (-1, -1), both sides unbounded, so far.
-        softcap: only 0.0, no cap, so far.
-        alibi_slopes: only None so far.
+        softmax_scale: factor on the scores; any finite number, also 0 or negative. None means
+            1 / sqrt(head_dim).
+        causal: query i sees keys up to ``i + seqlen_k - seqlen_q``.
+        window_size: how many keys to the left and right of that one are seen too.
+        softcap: bound on the scores; 0.0 means none.
+        alibi_slopes: float32, (num_heads,) or (batch, num_heads).
         deterministic: accepted; every result is bitwise repeatable whatever it says.
-        return_attn_probs: also return the log-sum-exp, and in third place an empty tensor, which is what
-            upstream returns when nothing is dropped.
+        return_attn_probs: return (out, softmax_lse, S_dmask) instead of out.
+        attn_bias: any shape that broadcasts to (batch, num_heads, seqlen_q, seqlen_k), with any strides, read
+            where it lies: added to the scores (dtype of q, or float32), or, if bool, False hides a key.
+        sinks: (num_heads,), dtype of q or float32: a score that joins the sum below the fraction of each
+            query of its head, with no value.
 
     Returns:
-        out (batch, seqlen_q, num_heads, head_dim), dtype of q; or, with return_attn_probs,
-        (out, softmax_lse, empty) where softmax_lse (batch, num_heads, seqlen_q) is float32, in natural
-        log. A query that sees no key has out 0 and softmax_lse -inf.
-
-    Raises:
-        TypeError: for a dtype that is not served, unequal dtypes, or a malformed window_size.
-        ValueError: for wrong shapes, head counts, devices, a softmax_scale that is not finite, or a tensor
-            that requires grad while grad mode is on (there is no backward yet).
-        NotImplementedError: for an argument of flash-attn that is not served yet; names it and its value.
-        RuntimeError: when no device or no kernels for it are found, or a launch fails.
+        out (batch, seqlen_q, num_heads, head_dim_v), dtype of q; softmax_lse is
+        (batch, num_heads, seqlen_q).
     """
-    _refuse_unserved(dropout_p, window_size, softcap, alibi_slopes)
+    check_dropout(dropout_p)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def flash_attn_kvpacked_func(
+    q: Tensor,
+    kv: Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: SupportsFloat | None = None,
+    causal: bool = False,
+    window_size: Sequence[SupportsIndex] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    attn_bias: Tensor | None = None,
+    sinks: Tensor | None = None,
+) -> Result:
+    """:func:`flash_attn_func` of keys and values that lie in one tensor, which is not copied.
+
+    kv is (batch, seqlen_k, 2, num_heads_k, head_dim); all else is as there.
+    """
+    k, v = _unpack("kv", kv, "batch_size", "seqlen_k", "2", "num_heads_k", "head_size")
+    check_dropout(dropout_p)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def flash_attn_qkvpacked_func(
+    qkv: Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: SupportsFloat | None = None,
+    causal: bool = False,
+    window_size: Sequence[SupportsIndex] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    attn_bias: Tensor | None = None,
+    sinks: Tensor | None = None,
+) -> Result:
+    """:func:`flash_attn_func` of queries, keys and values that lie in one tensor, which is not copied.
+
+    qkv is (batch, seqlen, 3, num_heads, head_dim); all else is as there.
+    """
+    q, k, v = _unpack("qkv", qkv, "batch_size", "seqlen", "3", "num_heads", "head_size")
+    check_dropout(dropout_p)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def flash_attn_varlen_func(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    max_seqlen_q: SupportsIndex,
+    max_seqlen_k: SupportsIndex,
+    dropout_p: float = 0.0,
+    softmax_scale: SupportsFloat | None = None,
+    causal: bool = False,
+    window_size: Sequence[SupportsIndex] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: Tensor | None = None,
+    *,
+    seqused_k: Tensor | None = None,
+    sinks: Tensor | None = None,
+) -> Result:
+    """:func:`flash_attn_func` of sequences of any lengths, laid end to end without padding.
+
+    Args:
+        q: (total_q, num_heads, head_dim).
+        k: (total_k, num_heads_k, head_dim); num_heads_k divides num_heads.
+        v: (total_k, num_heads_k, head_dim_v).
+        cu_seqlens_q: (batch + 1,), int32, on the device of q: sequence b has the rows
+            [cu_seqlens_q[b], cu_seqlens_q[b + 1]) of q. A sequence may be empty.
+        cu_seqlens_k: likewise for k and v.
+        max_seqlen_q: at least the longest sequence of q; an int or a 0-dim tensor.
+        max_seqlen_k: at least the longest sequence of k.
+        dropout_p: only 0.0 so far.
+        softmax_scale: as in :func:`flash_attn_func`.
+        causal: as there, by the lengths of each sequence.
+        window_size: as there, likewise.
+        softcap: as there.
+        alibi_slopes: float32, (num_heads,) or (batch, num_heads).
+        deterministic: accepted, as there.
+        return_attn_probs: return (out, softmax_lse, S_dmask) instead of out.
+        block_table: only None so far.
+        seqused_k: (batch,), int32: of each sequence of k only so many keys, from its first on, count.
+        sinks: as there.
+
+    Returns:
+        out (total_q, num_heads, head_dim_v), dtype of q; softmax_lse is (num_heads, total_q).
+    """
+    check_dropout(dropout_p)
+    refuse_block_table(block_table)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
+    keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def flash_attn_varlen_kvpacked_func(
+    q: Tensor,
+    kv: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    max_seqlen_q: SupportsIndex,
+    max_seqlen_k: SupportsIndex,
+    dropout_p: float = 0.0,
+    softmax_scale: SupportsFloat | None = None,
+    causal: bool = False,
+    window_size: Sequence[SupportsIndex] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    seqused_k: Tensor | None = None,
+    sinks: Tensor | None = None,
+) -> Result:
+    """:func:`flash_attn_varlen_func` of keys and values that lie in one tensor, which is not copied.
+
+    kv is (total_k, 2, num_heads_k, head_dim); all else is as there.
+    """
+    k, v = _unpack("kv", kv, "total_k", "2", "num_heads_k", "head_size")
+    check_dropout(dropout_p)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
+    keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def flash_attn_varlen_qkvpacked_func(
+    qkv: Tensor,
+    cu_seqlens: Tensor,
+    max_seqlen: SupportsIndex,
+    dropout_p: float = 0.0,
+    softmax_scale: SupportsFloat | None = None,
+    causal: bool = False,
+    window_size: Sequence[SupportsIndex] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    *,
+    sinks: Tensor | None = None,
+) -> Result:
+    """:func:`flash_attn_varlen_func` of queries, keys and values that lie in one tensor, which is not copied.
+
+    qkv is (total, 3, num_heads, head_dim); cu_seqlens and max_seqlen are those of queries and keys alike; all
+    else is as there.
+    """
+    q, k, v = _unpack("qkv", qkv, "total", "3", "num_heads", "head_size")
+    check_dropout(dropout_p)
+    keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, sinks=sinks)
+    keywords |= _sequences(cu_seqlens, cu_seqlens, max_seqlen, max_seqlen)
+    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+
+
+def _attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    softmax_scale: SupportsFloat | None,
+    causal: bool,
+    keywords: dict[str, Any],
+    return_attn_probs: bool,
+) -> Result:
     out, softmax_lse = torch.ops.flashattn_rocm.fwd(
-        _last_dim_contiguous(q),
-        _last_dim_contiguous(k),
-        _last_dim_contiguous(v),
-        None if softmax_scale is None else float(softmax_scale),
+        last_dim_contiguous(q),
+        last_dim_contiguous(k),
+        last_dim_contiguous(v),
+        scale_or_none(softmax_scale),
         bool(causal),
+        **keywords,
     )
-    if not return_attn_probs:
-        return out
-    return out, softmax_lse, out.new_empty(0)
+    return (out, softmax_lse, out.new_empty(0)) if return_attn_probs else out
 
 
-def _last_dim_contiguous(tensor: Tensor) -> Tensor:
-    # A 0-dim tensor has no last stride; the op refuses its shape.
-    return tensor if tensor.dim() == 0 or tensor.stride(-1) == 1 else tensor.contiguous()
+def _sequences(
+    cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: SupportsIndex, max_seqlen_k: SupportsIndex
+) -> dict[str, Any]:
+    return {
+        "cu_seqlens_q": cu_seqlens_q,
+        "cu_seqlens_k": cu_seqlens_k,
+        "max_seqlen_q": int(max_seqlen_q),
+        "max_seqlen_k": int(max_seqlen_k),
+    }
 
 
-def _refuse_unserved(
-    dropout_p: float,
-    window_size: Sequence[int | Tensor],
-    softcap: float,
-    alibi_slopes: Tensor | None,
-) -> None:
-    if not 0.0 <= dropout_p <= 1.0:  # also catches nan
-        raise ValueError(f"dropout_p must be in [0, 1]; got {dropout_p}")
-    if dropout_p > 0.0:
-        raise NotImplementedError(f"dropout_p={dropout_p} is not served yet; allowed is 0.0")
-    left, right = _window_bounds(window_size)
-    if left >= 0 or right >= 0:
-        raise NotImplementedError(
-            f"window_size=({left}, {right}) is not served yet; allowed is (-1, -1), unbounded on both sides"
-        )
-    if softcap != 0.0:
-        raise NotImplementedError(f"softcap={softcap} is not served yet; allowed is 0.0")
-    if alibi_slopes is not None:
-        raise NotImplementedError(
-            f"alibi_slopes of shape {tuple(alibi_slopes.shape)} is not served yet; allowed is None"
-        )
+def _unpack(name: str, packed: Tensor, *shape: str) -> tuple[Tensor, ...]:
+    """The tensors that lie side by side in dimension -3, as views.
 
-
-def _window_bounds(window_size: Sequence[int | Tensor]) -> tuple[int, int]:
-    """Both bounds as ints; they may be 0-dim integer tensors. Negative means unbounded."""
-    if not isinstance(window_size, (tuple, list, Tensor, torch.Size)) or len(window_size) != 2:
-        raise TypeError(f"window_size must be a pair (left, right) of int; got {window_size!r}")
-    left, right = window_size
-    try:
-        return left.__index__(), right.__index__()
-    except (AttributeError, TypeError) as error:
-        raise TypeError(f"window_size must be a pair (left, right) of int; got {window_size!r}") from error
+    Args:
+        name: of the argument: one letter for each tensor in it.
+        packed: the argument.
+        shape: what each dimension is called in an error.
+    """
+    if packed.dim() != len(shape) or packed.shape[-3] != len(name):
+        raise ValueError(f"{name} must have shape ({', '.join(shape)}); got {tuple(packed.shape)}")
+    return packed.unbind(-3)

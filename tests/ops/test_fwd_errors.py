@@ -112,12 +112,6 @@ def test_devices_must_agree():
     [
         ("dropout_p", 0.1, r"dropout_p=0.1 is not served yet; allowed is 0.0"),
         ("dropout_p", 1.0, r"dropout_p=1.0 is not served yet"),
-        ("window_size", (4, 0), r"window_size=\(4, 0\) is not served yet; allowed is \(-1, -1\)"),
-        ("window_size", (-1, 0), r"window_size=\(-1, 0\)"),
-        ("window_size", [0, -1], r"window_size=\(0, -1\)"),
-        ("window_size", torch.tensor([3, 4]), r"window_size=\(3, 4\)"),
-        ("softcap", 30.0, r"softcap=30.0 is not served yet"),
-        ("alibi_slopes", torch.ones(2), r"alibi_slopes of shape \(2,\) is not served yet"),
     ],
 )
 def test_arguments_not_served_yet(argument, value, text):
