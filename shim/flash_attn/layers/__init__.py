@@ -1,0 +1,1 @@
+"""Layers that model code imports from flash-attn."""

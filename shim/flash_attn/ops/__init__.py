@@ -1,0 +1,1 @@
+"""Operations that other packages import from flash-attn."""

@@ -1,0 +1,1 @@
+"""Modules that upstream writes in Triton; here they are plain torch."""
