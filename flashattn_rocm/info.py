@@ -1,9 +1,7 @@
 """What the ``info`` command prints."""
 
-import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +10,7 @@ from rich.table import Table
 
 import flashattn_rocm._C as _C
 from flashattn_rocm._extension import __version__
+from flashattn_rocm.manifest import read_manifest
 
 BACKENDS = ("hip", "sim")
 
@@ -47,15 +46,6 @@ def print_info(backends: Sequence[str], console: Console | None = None) -> bool:
     console.print(_backend_table(described))
     console.print(_kernel_table(read_manifest()))
     return any(backend["devices"] for backend in described)
-
-
-def read_manifest() -> dict[str, Any]:
-    """The build's record of every kernel in the code objects (lib/kernels.json), by arch.
-
-    Raises:
-        FileNotFoundError: the package was installed without its kernels.
-    """
-    return json.loads(Path(_C.kernels_path).with_suffix(".json").read_text())
 
 
 def _console() -> Console:
