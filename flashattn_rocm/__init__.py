@@ -1,6 +1,7 @@
 """FlashAttention for AMD gfx906 (MI50, MI60, Radeon VII), with a simulated card for tensors on the CPU.
 
-Importing registers ``torch.ops.flashattn_rocm``; it prints nothing and touches no device.
+Importing registers ``torch.ops.flashattn_rocm`` and, if FLASHATTN_ROCM_SDPA asks for it, switches torch's
+scaled_dot_product_attention over; it prints nothing and touches no device.
 """
 
 from flashattn_rocm._extension import __version__, simulated_instructions
@@ -13,9 +14,21 @@ from flashattn_rocm.interface import (
     flash_attn_varlen_qkvpacked_func,
 )
 from flashattn_rocm.merge import merge_states
+from flashattn_rocm.torch_sdpa.counts import SdpaCounts
+from flashattn_rocm.torch_sdpa.switch import (
+    disable_sdpa,
+    enable_from_environment,
+    enable_sdpa,
+    register_with_torch,
+    sdpa,
+    sdpa_counts,
+)
 
 __all__ = [
+    "SdpaCounts",
     "__version__",
+    "disable_sdpa",
+    "enable_sdpa",
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
@@ -23,5 +36,10 @@ __all__ = [
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
     "merge_states",
+    "sdpa",
+    "sdpa_counts",
     "simulated_instructions",
 ]
+
+register_with_torch()
+enable_from_environment()
