@@ -23,7 +23,7 @@ def index_first_axis(input: Tensor, indices: Tensor) -> Tensor:
 
     Args:
         input: (rows, ...).
-        indices: (n,), int64, all different.
+        indices: (n,), integers, all different.
 
     Returns:
         (n, ...).
@@ -36,7 +36,7 @@ def index_first_axis_residual(input: Tensor, indices: Tensor) -> tuple[Tensor, T
 
     Args:
         input: (rows, ...).
-        indices: (n,), int64, all different.
+        indices: (n,), integers, all different.
 
     Returns:
         (n, ...), and input.
@@ -49,13 +49,13 @@ def index_put_first_axis(values: Tensor, indices: Tensor, first_axis_dim: int) -
 
     Args:
         values: (n, ...).
-        indices: (n,), int64, all different: where each row goes.
+        indices: (n,), integers, all different: where each row goes.
         first_axis_dim: rows of the result.
 
     Returns:
         (first_axis_dim, ...).
     """
-    return values.new_zeros(first_axis_dim, *values.shape[1:]).index_copy(0, indices, values)
+    return values.new_zeros(first_axis_dim, *values.shape[1:]).index_copy(0, indices.long(), values)
 
 
 def unpad_input(

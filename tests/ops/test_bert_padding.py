@@ -18,7 +18,9 @@ def test_unpad_and_pad():
         assert torch.equal(packed, x.flatten(0, 1)[indices])
         assert (cu_seqlens.dtype, cu_seqlens.tolist()) == (torch.int32, [0, 3, 3, 5])
         assert (max_seqlen, used.dtype, used.tolist()) == (3, torch.int32, [3, 0, 2])
-        assert torch.equal(bert_padding.pad_input(packed, indices, 3, 4), x * MASK[..., None])
+        for numbers in (indices, indices.int()):
+            padded = bert_padding.pad_input(packed, numbers, 3, 4)
+            assert torch.equal(padded, x * MASK[..., None])
 
 
 def test_unused_tokens_are_laid_out_but_not_counted():

@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 import flashattn_rocm
+from tests.kit.calls import CallRecorder
 from tests.kit.cases import randn
 from tests.kit.device import DEVICE
 
@@ -110,10 +111,10 @@ def test_empty_batch():
     assert got.shape == want.shape
 
 
-def test_views_reach_the_kernel_without_copies(recorder):
+def test_views_reach_the_kernel_without_copies():
     packed, mask = randn(2, 6, 3, 4, 16, seed=5), randn(1, 6, 6, seed=6).mT[:, None]
     q, k, v = packed.permute(2, 0, 3, 1, 4)
-    with flashattn_rocm.sdpa(fallback=False), torch.no_grad():
+    with flashattn_rocm.sdpa(fallback=False), torch.no_grad(), CallRecorder() as recorder:
         scaled_dot_product_attention(q, k, v, attn_mask=mask)
         # Batch and frames of q cannot be one dimension; each frame is a launch of its own on the same memory.
         scaled_dot_product_attention(*(t.unflatten(0, (2, 1)).expand(2, 3, 4, 6, 16) for t in (q, k, v)))
