@@ -17,17 +17,22 @@ struct WorkItem {
   int head_kv;
   int first_row;  // of the query block
 
-  // Blocks of a head are neighbours in the grid, so that they share its K and V in L2. The last
-  // block comes first: under a causal mask it sees the most keys and should not start late.
+  // The grid runs through groups of key heads, in a group through query blocks, and for each block
+  // through all query heads of the group: they share K and V in L2. The last block comes first:
+  // under a causal mask it sees the most keys and should not start late. core/grid.h says how many
+  // heads make a group.
   template <Tile T>
   __device__ static WorkItem from_grid(const FwdArgs& args) {
     const int q_blocks = ceil_div(args.seqlen_q, T.block_m);
-    const int head = static_cast<int>(blockIdx.x) / q_blocks;
-    const int block = q_blocks - 1 - static_cast<int>(blockIdx.x) % q_blocks;
+    const int ratio = args.heads_q / args.heads_kv;
+    const int block_heads = ratio * args.heads_together;
+    const int index = static_cast<int>(blockIdx.x);
+    const int turn = index / block_heads, of_turn = index % block_heads;
+    const int head_kv = turn / q_blocks * args.heads_together + of_turn % args.heads_together;
     return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
-            .head_q = head,
-            .head_kv = head / (args.heads_q / args.heads_kv),
-            .first_row = block * T.block_m};
+            .head_q = head_kv * ratio + of_turn / args.heads_together,
+            .head_kv = head_kv,
+            .first_row = (q_blocks - 1 - turn % q_blocks) * T.block_m};
   }
 };
 

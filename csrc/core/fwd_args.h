@@ -41,11 +41,11 @@ struct ScoreChanges {
 inline constexpr int32_t kMaxSeqlen = 1 << 28;
 
 struct FwdArgs {
-  TensorView q;  // [batch, seqlen_q, heads_q, head_dim]
-  TensorView k;  // [batch, seqlen_k, heads_kv, head_dim]
-  TensorView v;  // [batch, seqlen_k, heads_kv, head_dim_v]
-  TensorView o;  // [batch, seqlen_q, heads_q, head_dim_v]
-  float* lse;    // [batch, heads_q, seqlen_q], or [heads_q, all rows] if varlen; natural log
+  TensorView q;        // [batch, seqlen_q, heads_q, head_dim]
+  TensorView k;        // [batch, seqlen_k, heads_kv, head_dim]
+  TensorView v;        // [batch, seqlen_k, heads_kv, head_dim_v]
+  TensorView o;        // [batch, seqlen_q, heads_q, head_dim_v]
+  float* lse;          // [batch, heads_q, seqlen_q], or [heads_q, all rows] if varlen; natural log
   const float* sinks;  // or null: [heads_q], a logit that joins the denominator of each row
   Sequences sequences;
   ScoreChanges scores;
@@ -64,6 +64,7 @@ struct FwdArgs {
   int32_t window_left;
   int32_t window_right;
   int32_t top_left;
+  int32_t heads_together;  // key heads whose query blocks take turns in the grid; divides heads_kv
   float softmax_scale;
 };
 

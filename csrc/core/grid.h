@@ -24,4 +24,21 @@ constexpr Grid fwd_grid(const FwdArgs& args, const Tile& tile) {
           static_cast<uint32_t>(ceil_div(args.batch, kBatchFold))};
 }
 
+// How many key heads take turns. One keeps the least in L2: all compute units stream the same K and
+// V. But L2 has 16 channels of 256 bytes in turn, and where rows lie a multiple of 4 KiB apart (32
+// heads of 128 in a token's row), one head's K is on one channel, which 60 compute units
+// overload: 13.6 in place of 18 simulated TFLOPS at 32768 keys. Then four heads at least are under
+// way at a time.
+constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, int compute_units) {
+  constexpr int64_t kChannels = 16 * 256, kEnough = 4;
+  const int64_t q_blocks = ceil_div(args.seqlen_q, tile.block_m);
+  const int64_t blocks_of_head = q_blocks * (args.heads_q / args.heads_kv);
+  const int64_t under_way = blocks_of_head == 0 ? kEnough : compute_units / blocks_of_head + 1;
+  if (args.k.row_stride * 2 % kChannels != 0 || under_way >= kEnough) return 1;
+  for (int32_t n = kEnough; n < args.heads_kv; ++n) {
+    if (args.heads_kv % n == 0) return n;
+  }
+  return args.heads_kv;
+}
+
 }  // namespace flashattn

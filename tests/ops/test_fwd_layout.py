@@ -116,3 +116,12 @@ def test_large_strides_need_64_bits():
     q, values, v = make_qkv(1, 2, rows, 1, head_dim=32, seed=40)
     k.copy_(values)
     assert flash_attn_func(q, k, v).equal(flash_attn_func(q, values, v))
+
+
+# Rows 4 KiB apart and many query blocks: the grid takes several heads in turns (core/grid.h).
+@pytest.mark.parametrize(("heads", "heads_kv"), [(8, 8), (6, 6), (10, 5)])
+def test_heads_take_turns(heads, heads_kv):
+    q = randn(1, 2700, heads, 64, seed=30)
+    k, v = (randn(1, 40, 32, 64, seed=s)[:, :, :heads_kv] for s in (31, 32))
+    assert k.stride(1) * k.element_size() == 4096
+    assert_contract(q, k, v)

@@ -38,7 +38,7 @@ class FwdArgs(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("lse_batch_stride", "lse_head_stride")),
         *((name, ctypes.c_int32) for name in ("batch", "seqlen_q", "seqlen_k", "heads_q", "heads_kv")),
         *((name, ctypes.c_int32) for name in ("head_dim", "head_dim_v", "window_left", "window_right")),
-        ("top_left", ctypes.c_int32),
+        *((name, ctypes.c_int32) for name in ("top_left", "heads_together")),
         ("softmax_scale", ctypes.c_float),
     )
 
