@@ -13,7 +13,7 @@ import flashattn_rocm._C as _C
 from flashattn_rocm.benchmarks.implementations import Ours, make_inputs
 from flashattn_rocm.benchmarks.shapes import parse_shape
 from flashattn_rocm.benchmarks.static_mix import InnerLoop, disassemble, inner_loop
-from flashattn_rocm.info import read_manifest
+from flashattn_rocm.manifest import read_manifest
 from flashattn_rocm.profiling.profile import last_profile, timed_launches
 
 TOLERANCE = 0.02  # of a figure that may get worse
