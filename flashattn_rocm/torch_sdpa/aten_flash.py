@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from flashattn_rocm.arguments import check_dropout, last_dim_contiguous, op_keywords, refuse_block_table
+from flashattn_rocm.backward import attention_backward
 
 __all__ = ["KERNELS"]
 
@@ -56,7 +57,7 @@ def _sdpa_backward(
         last_dim_contiguous(tensor.transpose(1, 2)) for tensor in (grad_out, query, key, value, out)
     )
     keywords = _alignment(query, key, is_causal)
-    gradients = torch.ops.flashattn_rocm.bwd(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
+    gradients = attention_backward(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
     return tuple(
         _with_layout_of(tensor, gradient.transpose(1, 2))
         for tensor, gradient in zip((query, key, value), gradients, strict=True)
@@ -123,7 +124,7 @@ def _flash_backward(
     check_dropout(dropout_p)
     keywords = _masking(cum_seq_q, cum_seq_k, max_q, max_k, window_size_left, window_size_right)
     dout, q, k, v, o = (last_dim_contiguous(tensor) for tensor in (grad_out, query, key, value, out))
-    return torch.ops.flashattn_rocm.bwd(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
+    return attention_backward(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
 
 
 # What torch releases add later is registered where it exists.

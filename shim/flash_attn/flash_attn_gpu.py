@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from flashattn_rocm.arguments import check_dropout, op_keywords, refuse_block_table
+from flashattn_rocm.backward import attention_backward
 
 __all__ = ["bwd", "fwd", "varlen_bwd", "varlen_fwd"]
 
@@ -185,9 +186,7 @@ def _backward(
     causal: bool,
     keywords: dict[str, Any],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    computed = torch.ops.flashattn_rocm.bwd(
-        dout, q, k, v, out, softmax_lse, softmax_scale, causal, **keywords
-    )
+    computed = attention_backward(dout, q, k, v, out, softmax_lse, softmax_scale, causal, **keywords)
     dq, dk, dv = (
         new if given is None else given.copy_(new) for given, new in zip(gradients, computed, strict=True)
     )

@@ -102,6 +102,34 @@ def test_extension_entry_points():
         flash_attn_gpu.fwd(q, k, v, None, None, 0.0, 0.3, False, -1, -1, 0.0, True, None)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_private_backward(packed):
+    from flash_attn import flash_attn_interface
+
+    q, k, v, dout = (randn(1, 9, 2, 32, seed=s) for s in range(4))
+    lengths: tuple = ()
+    if packed:
+        cu = torch.tensor([0, 4, 9], dtype=torch.int32, device=DEVICE)
+        q, k, v, dout, lengths = q[0], k[0], v[0], dout[0], (cu, cu, 5, 5)
+    middle = "_varlen" if packed else ""
+    forward = getattr(flash_attn_interface, f"_flash_attn{middle}_forward")
+    backward = getattr(flash_attn_interface, f"_flash_attn{middle}_backward")
+    out, lse, *_ = forward(q, k, v, *lengths, *OPTIONS, False)
+    # Slices of one tensor, as packed gradients are.
+    given = torch.empty(*q.shape[:-2], 3, *q.shape[-2:], dtype=q.dtype, device=DEVICE).unbind(-3)
+    if not hasattr(torch.ops.flashattn_rocm, "bwd"):
+        with pytest.raises(NotImplementedError, match="backward is not served yet"):
+            backward(dout, q, k, v, out, lse, *given, *lengths, *OPTIONS, False)
+        return
+    delta = backward(dout, q, k, v, out, lse, *given, *lengths, *OPTIONS, False)
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    function = flashattn_rocm.flash_attn_varlen_func if packed else flashattn_rocm.flash_attn_func
+    want = torch.autograd.grad(function(*leaves, *lengths, 0.0, 0.3, True), leaves, dout)
+    for got, one in zip(given, want, strict=True):
+        assert torch.equal(got, one)
+    assert (delta - (dout.float() * out.float()).sum(-1).mT).abs().max() < 1e-5
+
+
 def test_sinks_by_the_name_that_transformers_looks_for():
     import flash_attn
 
