@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import FwdKernel
+from buildlib.tile_config import FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_fwd_instances(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
+def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
     """Writes the device translation unit: one __global__ function a kernel."""
     functions = "".join(
         f'extern "C" __global__ void FLASHATTN_WORKGROUP({kernel.tile.threads})\n'
@@ -40,14 +40,16 @@ def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
 
 
 def write_lds_report(folder: Path, kernels: Sequence[FwdKernel], reserve_bytes: int) -> Path:
-    """Writes a host program that prints `name bytes fits` for each kernel, by core/lds_budget.h."""
+    """Writes a host program that prints `name q kv p scales limit fits` of kernels, by core/lds_budget.h."""
     lines = "".join(f'  report("{kernel.name}", {kernel.cpp});\n' for kernel in kernels)
     file = folder / "lds_report.cpp"
     write_if_changed(
         file,
         f'{_HEADER}#include <cstdio>\n\n#include "core/lds_budget.h"\n\n'
         "static void report(const char* name, const flashattn::Tile& tile, flashattn::Element element) {\n"
-        '  std::printf("%s %d %d\\n", name, flashattn::lds_bytes(tile, element),\n'
+        "  const flashattn::LdsBudget budget = flashattn::fwd_lds_budget(tile, element);\n"
+        '  std::printf("%s %d %d %d %d %d %d\\n", name, budget.q, budget.kv, budget.p, budget.scales,\n'
+        "              flashattn::kLdsBytesPerWorkgroup,\n"
         f"              flashattn::fits_lds(tile, element, {reserve_bytes}));\n"
         f"}}\n\nint main() {{\n{lines}}}\n",
     )

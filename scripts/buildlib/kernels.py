@@ -4,7 +4,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,9 +67,10 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     source = write_fwd_instances(GENERATED, kernels)
     write_fwd_table(GENERATED, kernels)
     lds_budget = _lds_budget(config)
-    commands = {arch: _compile_command(arch, source) for arch in archs}
     with ThreadPoolExecutor(max_jobs()) as pool:
-        code_objects = list(pool.map(_compile, archs, commands.values()))
+        code_objects = list(
+            pool.map(lambda arch: compile_kernels(arch, source, BUILD / "kernels" / arch), archs)
+        )
     for code_object in code_objects:
         check_resources(code_object.arch, kernels, code_object.resources, lds_budget)
     lib.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,16 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     return archs
 
 
-def _compile_command(arch: str, source: Path) -> list[str]:
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def compile_command(arch: str, source: Path) -> list[str]:
+    """The compiler's command line for a device source, without the output.
+
+    Raises:
+        BuildError: a tool is missing.
+    """
     compiler = find_device_compiler()
     find_linker(compiler)
     return [
@@ -96,25 +106,39 @@ def _compile_command(arch: str, source: Path) -> list[str]:
     ]
 
 
-def _compile(arch: str, command: Sequence[str]) -> CodeObject:
-    folder = BUILD / "kernels" / arch
+def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], None] = _say) -> CodeObject:
+    """Compiles a generated source to `folder`, unless nothing changed since it was.
+
+    Args:
+        arch: to compile for.
+        source: of the device.
+        folder: made if it is missing.
+        say: gets the compiler's warnings and errors.
+
+    Raises:
+        BuildError: a tool is missing, or the compiler refuses the source.
+    """
+    command = compile_command(arch, source)
     file, remarks = folder / "kernels.co", folder / "resources.txt"
-    inputs = [Path(command[-1]), *source_files(*(CSRC / name for name in _DEVICE_FOLDERS))]
-    stamp = Stamp(
-        folder / "stamp", hash_inputs(inputs, [*command, find_device_compiler().text]), [file, remarks]
-    )
+    stamp = Stamp(folder / "stamp", hash_device_inputs(command), [file, remarks])
     if not stamp.is_current():
         folder.mkdir(parents=True, exist_ok=True)
-        print(f"compiling the kernels for {arch}", flush=True)
+        say(f"compiling {source.name} for {arch}")
         run = subprocess.run([*command, "-o", str(file)], capture_output=True, text=True)
         if run.returncode != 0:
-            print(run.stderr, flush=True)
-            raise BuildError(f"{command[0]} could not compile the kernels for {arch}; its errors are above.")
+            say(run.stderr)
+            raise BuildError(f"{command[0]} could not compile {source} for {arch}; its errors are above.")
         if "warning:" in run.stderr:
-            print(run.stderr, flush=True)
+            say(run.stderr)
         remarks.write_text(run.stderr)
         stamp.write()
     return CodeObject(arch, file, read_resources(file), _occupancy(remarks.read_text()))
+
+
+def hash_device_inputs(command: Sequence[str]) -> str:
+    """Of all that a code object follows from: the source, what it includes, the compiler and its options."""
+    inputs = [Path(command[-1]), *source_files(*(CSRC / name for name in _DEVICE_FOLDERS))]
+    return hash_inputs(inputs, [*command, find_device_compiler().text])
 
 
 def _occupancy(remarks: str) -> dict[str, int]:
@@ -141,13 +165,16 @@ def _lds_budget(config: TileConfig) -> dict[str, int]:
         stamp.write()
     budget = {}
     for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines():
-        name, lds_bytes, fits = line.split()
-        if fits != "1":
+        name, *numbers = line.split()
+        q, kv, p, scales, limit, fits = map(int, numbers)
+        total = q + kv + p + scales
+        if not fits:
             raise BuildError(
-                f"{name} needs {lds_bytes} bytes of LDS, which with the reserve of "
-                f"{config.lds.reserve_bytes} is more than a workgroup has: choose a smaller tile in configs/."
+                f"{name} needs {total} bytes of LDS = Q {q} + KV {kv} + P {p} + scales {scales}; with the "
+                f"reserve of {config.lds.reserve_bytes} that is more than a workgroup's limit of {limit}: "
+                "choose a smaller tile in configs/."
             )
-        budget[name] = int(lds_bytes)
+        budget[name] = total
     return budget
 
 

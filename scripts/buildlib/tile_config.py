@@ -58,8 +58,11 @@ class Clocks(_Strict):
     step_full: int = Field(gt=0)
 
 
-class FwdTile(_Strict):
-    """One row [[fwd]]: csrc/core/tile.h says what each key means."""
+_POLICIES = ("kv", "operands", "rescale", "access", "scores")
+
+
+class TileShape(_Strict):
+    """What a kernel is compiled from: csrc/core/tile.h says what each key means."""
 
     head_dim: int = Field(gt=0, le=512, multiple_of=16)
     head_dim_v: int = Field(default=0, ge=0, le=512, multiple_of=16)
@@ -72,9 +75,6 @@ class FwdTile(_Strict):
     rescale: Literal["lazy", "always"] = "lazy"
     access: Literal["chunks", "elements"] = "chunks"
     scores: Literal["plain", "modified"] = "plain"
-    workgroups_per_cu: int = Field(gt=0, le=16)
-    clocks: Clocks
-    why: str = Field(min_length=1)
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
@@ -84,7 +84,24 @@ class FwdTile(_Strict):
             )
         if self.block_n % self.p_keys != 0:
             raise ValueError(f"p_keys={self.p_keys} must divide block_n={self.block_n}")
+        for what, rows, columns in (
+            (f"block_m={self.block_m}: Q has", self.block_m, self.head_dim),
+            (f"block_n={self.block_n}: K has", self.block_n, self.head_dim),
+            (f"block_n={self.block_n}: V has, by pairs of keys,", self.block_n // 2, self.columns_v),
+        ):
+            at_once = self._rows_at_once(columns)
+            if rows > at_once and rows % at_once != 0:
+                raise ValueError(
+                    f"{what} {rows} rows, of which {self.threads} threads move {at_once} at once"
+                )
         return self
+
+    def _rows_at_once(self, columns: int) -> int:
+        """Rows that the threads move together, 8 halves each (csrc/attention/tile_io.h asserts the same)."""
+        lanes = 2
+        while lanes * 8 < columns:
+            lanes *= 2
+        return self.threads // lanes
 
     @property
     def columns_v(self) -> int:
@@ -100,12 +117,19 @@ class FwdTile(_Strict):
     def name(self) -> str:
         """The whole tile in short, defaults left out; part of the kernels' symbols."""
         dims = f"d{self.head_dim}" + (f"v{self.head_dim_v}" if self.columns_v != self.head_dim else "")
-        parts = [dims, f"m{self.block_m}n{self.block_n}w{self.waves}p{self.p_keys}"]
-        for key in ("kv", "operands", "rescale", "access", "scores"):
-            value = getattr(self, key)
-            if value != type(self).model_fields[key].default:
-                parts.append(value)
+        parts = [dims, f"m{self.block_m}n{self.block_n}w{self.waves}p{self.p_keys}", *self.policies.values()]
         return "_".join(parts)
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """How data flows, as far as it is not the default."""
+        found = {key: getattr(self, key) for key in _POLICIES}
+        return {key: value for key, value in found.items() if value != TileShape.model_fields[key].default}
+
+    @property
+    def keys(self) -> dict[str, int | str]:
+        """All keys, with what they default to."""
+        return {key: getattr(self, key) for key in TileShape.model_fields} | {"head_dim_v": self.columns_v}
 
     @property
     def cpp(self) -> str:
@@ -118,12 +142,20 @@ class FwdTile(_Strict):
         )
 
 
-class FwdKernel(BaseModel):
-    """A kernel to build: a tile for one kind of element."""
+class FwdTile(TileShape):
+    """One row [[fwd]]: a tile, and what dispatch knows of its kernels."""
+
+    workgroups_per_cu: int = Field(gt=0, le=16)
+    clocks: Clocks
+    why: str = Field(min_length=1)
+
+
+class TileKernel(BaseModel):
+    """A kernel to compile: a tile for one kind of element."""
 
     model_config = ConfigDict(frozen=True)
 
-    tile: FwdTile
+    tile: TileShape
     element: Element
 
     @property
@@ -132,9 +164,20 @@ class FwdKernel(BaseModel):
         return f"flashattn_fwd_{self.element}_{self.tile.name}"
 
     @property
+    def keys(self) -> dict[str, int | str]:
+        """All keys of the tile and the element, as the extension takes them."""
+        return {**self.tile.keys, "element": self.element}
+
+    @property
     def cpp(self) -> str:
         """Arguments of the template flashattn::fwd."""
         return f"{self.tile.cpp}, flashattn::Element::{self.element}"
+
+
+class FwdKernel(TileKernel):
+    """A kernel of the build."""
+
+    tile: FwdTile
 
 
 class TileConfig(_Strict):

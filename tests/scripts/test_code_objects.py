@@ -78,7 +78,7 @@ def test_manifest_lists_every_kernel_of_every_arch():
 
 def test_line_tables_change_no_byte_of_the_code(tmp_path):
     source = write_fwd_instances(tmp_path, _KERNELS[:1])
-    command = kernels._compile_command("gfx906", source)
+    command = kernels.compile_command("gfx906", source)
     plain = [option for option in command if option not in kernels._LINE_TABLES]
     text = []
     for name, options in (("lines", command), ("plain", plain)):

@@ -1,11 +1,14 @@
 """configs/*.toml, what is generated from them, and the archs of a build."""
 
+import re
+
 import pytest
 
-from buildlib import tile_config
+from buildlib import kernels, tile_config
 from buildlib.archs import DEFAULT, target_archs
 from buildlib.errors import BuildError
 from buildlib.generate import write_fwd_instances, write_fwd_table
+from buildlib.kernels import build_kernels
 from buildlib.options import max_jobs
 from buildlib.paths import CONFIGS
 from buildlib.tile_config import load_config
@@ -27,7 +30,10 @@ _HEAD = _GFX906[: _GFX906.index("\n[[fwd]]") + 1]
 
 @pytest.fixture
 def configs(tmp_path, monkeypatch):
+    """A folder of configurations, and of what is generated from them."""
     monkeypatch.setattr(tile_config, "CONFIGS", tmp_path)
+    monkeypatch.setattr(kernels, "GENERATED", tmp_path / "generated")
+    monkeypatch.setattr(kernels, "BUILD", tmp_path / "build")
     (tmp_path / "gfx906.toml").write_text(_HEAD + _ROW)
     return tmp_path
 
@@ -65,6 +71,12 @@ def test_files_of_one_build_must_agree(configs):
     [
         ("head_dim = 64", "head_dim = 72", r"fwd\.0\.head_dim=72: .*multiple of 16"),
         ("block_m = 64", "block_m = 72", r"block_m=72 must be a multiple of 4 rows in each of waves=4"),
+        (
+            "block_n = 64\nwaves = 4\np_keys = 32",
+            "block_n = 96\nwaves = 4\np_keys = 96",
+            r"block_n=96: V has, by pairs of keys, 48 rows, of which 256 threads move 32 at once",
+        ),
+        ("block_m = 64", "block_m = 48", r"block_m=48: Q has 48 rows, of which 256 threads move 32 at once"),
         ("p_keys = 32", "p_keys = 96", r"p_keys=96 must divide block_n=64"),
         ('"in_turns"', '"mixed"', r"fwd\.0\.kv='mixed': Input should be 'apart' or 'in_turns'"),
         ("waves = 4", "waves = 0", r"fwd\.0\.waves=0: .*greater than 0"),
@@ -79,6 +91,26 @@ def test_bad_rows_are_named(configs, old, new, message):
     (configs / "gfx906.toml").write_text((_HEAD + _ROW).replace(old, new))
     with pytest.raises(BuildError, match=message):
         load_config(("gfx906",))
+
+
+@pytest.mark.parametrize(
+    ("row", "reserve", "sum_"),
+    [
+        (_ROW.replace("block_m = 64", "block_m = 512"), 0, "Q 73728 + KV 9216 + P 40960 + scales 0"),
+        (_ROW, 65536, "Q 9216 + KV 9216 + P 5120 + scales 0"),
+    ],
+)
+def test_a_row_beyond_the_lds_budget_stops_the_build(configs, tmp_path, row, reserve, sum_):
+    head = _HEAD.replace("reserve_bytes = 0", f"reserve_bytes = {reserve}")
+    (configs / "gfx906.toml").write_text(head + row)
+    kernel = load_config(("gfx906",)).fwd_kernels()[0]
+    total = sum(int(part.split()[1]) for part in sum_.split(" + "))
+    text = (
+        f"{kernel.name} needs {total} bytes of LDS = {sum_}; with the reserve of {reserve} that is"
+    )
+    with pytest.raises(BuildError, match=re.escape(text) + " more than a workgroup's limit of 65536"):
+        build_kernels(tmp_path / "lib")
+    assert not (tmp_path / "lib").exists()
 
 
 def test_archs(capsys):
