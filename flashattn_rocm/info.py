@@ -28,6 +28,9 @@ _RESOURCES = {
     "occupancy_waves_per_simd": "waves/SIMD",
 }
 
+# Key of the inner loop in kernels.json, heading in the table; without llvm-objdump the build leaves it out.
+_INNER_LOOP = {"instructions": "loop", "dot2": "dot2", "ds_read": "ds_read", "waitcnt": "waitcnt"}
+
 
 def print_info(backends: Sequence[str], console: Console | None = None) -> bool:
     """Prints versions, devices and kernels.
@@ -50,7 +53,7 @@ def print_info(backends: Sequence[str], console: Console | None = None) -> bool:
 
 def _console() -> Console:
     console = Console()
-    return console if console.is_terminal else Console(width=160)
+    return console if console.is_terminal else Console(width=200)
 
 
 def _versions() -> Table:
@@ -91,18 +94,20 @@ def _backend_table(described: Sequence[dict[str, Any]]) -> Table:
 
 def _kernel_table(manifest: dict[str, Any]) -> Table:
     table = Table(title=f"Kernels in {_C.kernels_path}, by {manifest['compiler']}", title_justify="left")
-    table.add_column("arch")
+    table.add_column("arch", no_wrap=True)
     table.add_column("kernel", no_wrap=True)
-    for heading in _RESOURCES.values():
+    for heading in (*_RESOURCES.values(), *_INNER_LOOP.values()):
         table.add_column(heading, justify="right")
     for arch, kernels in manifest["archs"].items():
         for kernel in kernels:
-            table.add_row(arch, kernel["name"], *(_text(kernel[key]) for key in _RESOURCES))
+            loop = kernel.get("inner_loop") or {}
+            cells = [kernel[key] for key in _RESOURCES] + [loop.get(key, "") for key in _INNER_LOOP]
+            table.add_row(arch, kernel["name"], *map(_text, cells))
         table.add_section()
     return table
 
 
-def _text(value: bool | int) -> str:
+def _text(value: bool | int | str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

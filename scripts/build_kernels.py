@@ -15,6 +15,8 @@ from buildlib.paths import PACKAGE
 from buildlib.requirements import ensure_build_requirements
 
 _COLUMNS = ("vgpr", "sgpr", "spills", "scratch", "lds_bytes", "occupancy_waves_per_simd")
+# Of the inner loop, where llvm-objdump is installed: all its instructions, and some of them.
+_LOOP_COLUMNS = {"instructions": "loop", "dot2": "dot2", "ds_read": "ds_read", "waitcnt": "waitcnt"}
 
 
 def main() -> None:
@@ -30,9 +32,14 @@ def main() -> None:
     except BuildError as error:
         sys.exit(str(error))
     for arch, kernels in json.loads((lib / "kernels.json").read_text())["archs"].items():
-        print(f"{arch:<46}" + "".join(f"{column.removesuffix('_waves_per_simd'):>10}" for column in _COLUMNS))
+        headings = [column.removesuffix("_waves_per_simd") for column in _COLUMNS] + list(
+            _LOOP_COLUMNS.values()
+        )
+        print(f"{arch:<46}" + "".join(f"{heading:>10}" for heading in headings))
         for kernel in kernels:
-            print(f"  {kernel['name']:<44}" + "".join(f"{kernel[column]:>10}" for column in _COLUMNS))
+            loop = kernel["inner_loop"] or {}
+            cells = [kernel[column] for column in _COLUMNS] + [loop.get(key, "") for key in _LOOP_COLUMNS]
+            print(f"  {kernel['name']:<44}" + "".join(f"{cell:>10}" for cell in cells))
 
 
 if __name__ == "__main__":

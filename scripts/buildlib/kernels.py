@@ -14,6 +14,7 @@ from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources, read_resources
 from buildlib.errors import BuildError
 from buildlib.generate import write_fwd_instances, write_fwd_table, write_lds_report
+from buildlib.instruction_mix import InstructionMix, inner_loops
 from buildlib.options import max_jobs, warning_flags
 from buildlib.paths import BUILD, CSRC, GENERATED
 from buildlib.stamp import Stamp, hash_inputs, source_files
@@ -50,6 +51,7 @@ class CodeObject:
     file: Path
     resources: Mapping[str, KernelResources]
     occupancy: Mapping[str, int]  # waves a SIMD can hold at once, as the compiler counts them
+    inner_loops: Mapping[str, InstructionMix]  # where llvm-objdump is installed
 
 
 def build_kernels(lib: Path) -> tuple[str, ...]:
@@ -132,7 +134,13 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
             say(run.stderr)
         remarks.write_text(run.stderr)
         stamp.write()
-    return CodeObject(arch, file, read_resources(file), _occupancy(remarks.read_text()))
+    return CodeObject(
+        arch=arch,
+        file=file,
+        resources=read_resources(file),
+        occupancy=_occupancy(remarks.read_text()),
+        inner_loops=inner_loops(file, find_device_compiler()),
+    )
 
 
 def hash_device_inputs(command: Sequence[str]) -> str:
@@ -191,6 +199,7 @@ def _manifest(kernels: Sequence[FwdKernel], code_objects: Sequence[CodeObject]) 
 def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
     tile = kernel.tile
     found = code_object.resources[kernel.name]
+    loop = code_object.inner_loops.get(kernel.name)
     return {
         "name": kernel.name,
         "element": kernel.element,
@@ -203,4 +212,5 @@ def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
         "spills": found.vgpr_spills + found.sgpr_spills,
         "scratch": found.scratch_bytes,
         "occupancy_waves_per_simd": code_object.occupancy[kernel.name],
+        "inner_loop": None if loop is None else loop.describe(),
     }

@@ -71,6 +71,11 @@ def find_linker(compiler: DeviceCompiler) -> str:
     return found
 
 
+def find_objdump(compiler: DeviceCompiler) -> str:
+    """The llvm-objdump that belongs to the compiler; it need not exist."""
+    return _output(compiler.path, "-print-prog-name=llvm-objdump").strip()
+
+
 def find_device_libs(compiler: DeviceCompiler) -> Path:
     """Returns the folder of ROCm's device libraries (ocml.bc and others).
 

@@ -1,0 +1,115 @@
+"""What the inner loop of each kernel is made of, counted in the disassembly of its code object."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from buildlib.toolchain import DeviceCompiler, find_objdump
+
+# "\ts_cbranch_scc1 65340   // 000000001A2C: BF85FF3C <kernel+0x1c0>"; the target follows a branch only.
+_INSTRUCTION = re.compile(r"^\s+(\w+).*//\s*([0-9A-F]+):(?:.*<([^>+]+)(?:\+0x([0-9a-f]+))?>)?")
+_KERNEL = re.compile(r"^([0-9a-f]+) <(.+)>:$")
+
+# Prefixes of mnemonics; the first that fits counts.
+_KINDS = {
+    "dot2": ("v_dot2",),
+    "valu": ("v_",),
+    "ds_read": ("ds_read", "ds_load"),
+    "ds_write": ("ds_write", "ds_store"),
+    "load": ("buffer_load", "global_load"),
+    "waitcnt": ("s_waitcnt",),
+    "barrier": ("s_barrier",),
+}
+
+
+@dataclass(frozen=True)
+class InstructionMix:
+    """Instructions of one trip of a loop, for a wave, as they stand in the code; branches not followed.
+
+    Attributes:
+        instructions: all of them.
+        dot2: two fp16 products, summed in fp32.
+        valu: all other vector instructions.
+        ds_read: loads from LDS.
+        ds_write: stores to LDS.
+        load: from memory.
+        waitcnt: s_waitcnt.
+        barrier: s_barrier.
+    """
+
+    instructions: int
+    dot2: int
+    valu: int
+    ds_read: int
+    ds_write: int
+    load: int
+    waitcnt: int
+    barrier: int
+
+    def describe(self) -> dict[str, object]:
+        """The counts, and the share of dot2 in all instructions."""
+        return {**asdict(self), "dot2_share": round(self.dot2 / self.instructions, 4)}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a disassembly; target is that of a branch inside the kernel."""
+
+    address: int
+    mnemonic: str
+    target: int | None
+
+
+def inner_loops(code_object: Path, compiler: DeviceCompiler) -> dict[str, InstructionMix]:
+    """The loop of each kernel that holds no other and computes most; kernels without a loop are left out.
+
+    Empty if the compiler came without llvm-objdump: a build can do without.
+    """
+    program = find_objdump(compiler)
+    if shutil.which(program) is None:
+        return {}
+    command = [program, "--disassemble", str(code_object)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    mixes = {name: inner_loop(code) for name, code in parse_disassembly(text).items()}
+    return {name: mix for name, mix in mixes.items() if mix is not None}
+
+
+def parse_disassembly(text: str) -> dict[str, list[Instruction]]:
+    """The instructions of each kernel in llvm-objdump's text."""
+    kernels: dict[str, list[Instruction]] = {}
+    entries: dict[str, int] = {}
+    current: list[Instruction] = []
+    for line in text.splitlines():
+        if kernel := _KERNEL.match(line):
+            entries[kernel[2]] = int(kernel[1], 16)
+            current = kernels.setdefault(kernel[2], [])
+        elif found := _INSTRUCTION.match(line):
+            mnemonic, address, name, offset = found.groups()
+            is_branch = mnemonic.startswith(("s_branch", "s_cbranch")) and name in entries
+            target = entries[name] + int(offset or "0", 16) if is_branch else None
+            current.append(Instruction(int(address, 16), mnemonic, target))
+    return kernels
+
+
+def inner_loop(code: Sequence[Instruction]) -> InstructionMix | None:
+    """Of the spans from a backward branch's target to it, those without another inside, the busiest."""
+    spans = {(i.target, i.address) for i in code if i.target is not None and i.target <= i.address}
+    inner = [
+        (begin, end)
+        for begin, end in spans
+        if not any(span != (begin, end) and begin <= span[0] and span[1] <= end for span in spans)
+    ]
+    mixes = [_count([i.mnemonic for i in code if begin <= i.address <= end]) for begin, end in sorted(inner)]
+    return max(mixes, key=lambda mix: (mix.dot2, mix.valu), default=None)
+
+
+def _count(mnemonics: Sequence[str]) -> InstructionMix:
+    counts = dict.fromkeys(_KINDS, 0)
+    for mnemonic in mnemonics:
+        kind = next((kind for kind, prefixes in _KINDS.items() if mnemonic.startswith(prefixes)), None)
+        if kind is not None:
+            counts[kind] += 1
+    return InstructionMix(instructions=len(mnemonics), **counts)
