@@ -1,7 +1,8 @@
 """The compiled extension (csrc/ops/python.cpp)."""
 # ruff: noqa: N999 - the name of the extension
 
-from typing import TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 class DeviceDescription(TypedDict):
     name: str
@@ -17,23 +18,46 @@ class ProbedLibrary(TypedDict):
     library: str
     symbols: list[str]
 
+class FwdClocks(TypedDict):
+    fixed: int
+    step: int
+    step_full: int
+
 class FwdKernelRow(TypedDict):
     name: str
     head_dim: int
+    head_dim_v: int
     block_m: int
     block_n: int
     waves: int
     p_keys: int
-    workgroups_per_cu: int
+    kv: str
+    operands: str
+    rescale: str
+    access: str
+    scores: str
     element: str
-    lds_bytes: int
-
-class RankedFwdKernel(TypedDict):
-    name: str
-    workgroups: int
     workgroups_per_cu: int
+    lds_bytes: int
+    clocks: FwdClocks
+
+class FwdChoice(FwdKernelRow):
+    workgroups: int
     mean_steps: float
-    clocks: float
+    estimated_clocks: float
+
+class LdsBudget(TypedDict):
+    q: int
+    kv: int
+    p: int
+    scales: int
+    total: int
+    limit: int
+
+class FwdLaunch(TypedDict):
+    grid: tuple[int, int, int]
+    threads: int
+    arguments: bytes
 
 kernels_path: str
 built_for_rocm_torch: bool
@@ -41,6 +65,7 @@ built_for_rocm_torch: bool
 def describe_backend(backend: str) -> BackendDescription: ...
 def probe_hip_library(path: str) -> ProbedLibrary: ...
 def fwd_kernels() -> list[FwdKernelRow]: ...
+def fwd_lds_budget(row: Mapping[str, Any]) -> LdsBudget: ...
 def rank_fwd(
     batch: int,
     seqlen_q: int,
@@ -53,8 +78,23 @@ def rank_fwd(
     chunks: bool = True,
     changes_scores: bool = False,
     compute_units: int = 60,
-) -> list[RankedFwdKernel]: ...
-def set_fwd_tile(name: str | None) -> None: ...
+    arch: str = "gfx906",
+    rows: Sequence[Mapping[str, Any]] | None = None,
+) -> list[FwdChoice]: ...
+def fwd_launch(
+    row: Mapping[str, Any],
+    addresses: Sequence[int],
+    batch: int,
+    seqlen_q: int,
+    seqlen_k: int,
+    heads_q: int,
+    heads_kv: int,
+    head_dim: int,
+    causal: bool,
+    softmax_scale: float,
+) -> FwdLaunch: ...
+def set_fwd_tuning_source(source: Callable[[str], Iterable[tuple[str, int, int, int]]]) -> None: ...
+def set_fwd_tile(name: str | None) -> str | None: ...
 def simulated_instructions() -> int: ...
 def set_timed(timed: bool) -> None: ...
 def last_profile() -> str | None: ...

@@ -5,6 +5,7 @@ scaled_dot_product_attention over; it prints nothing and touches no device.
 """
 
 from flashattn_rocm._extension import __version__, simulated_instructions
+from flashattn_rocm.dispatch import explain_dispatch, use_tile
 from flashattn_rocm.interface import (
     flash_attn_func,
     flash_attn_kvpacked_func,
@@ -29,6 +30,7 @@ __all__ = [
     "__version__",
     "disable_sdpa",
     "enable_sdpa",
+    "explain_dispatch",
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
@@ -39,6 +41,7 @@ __all__ = [
     "sdpa",
     "sdpa_counts",
     "simulated_instructions",
+    "use_tile",
 ]
 
 register_with_torch()

@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import sys
 
+from flashattn_rocm.dispatch import add_dispatch_command
 from flashattn_rocm.info import BACKENDS, print_info
 from flashattn_rocm.profiling.cli import add_profile_command
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     info.set_defaults(run=_info)
 
     add_profile_command(commands)
+    add_dispatch_command(commands)
 
     sim = commands.add_parser("sim", help="the simulator itself").add_subparsers(dest="what", required=True)
     # Its options, --help too, are its own.

@@ -1,6 +1,8 @@
 """The compiled extension: loading it, its version, and what it knows about the simulator."""
 
 import importlib.metadata
+import os
+from typing import Any
 
 import torch
 
@@ -27,3 +29,21 @@ def simulated_instructions() -> int:
         RuntimeError: if the package was built without the simulator.
     """
     return _C.simulated_instructions()
+
+
+def backend_devices() -> list[dict[str, Any]]:
+    """The devices that tensors would run on: the cards, else the simulated card.
+
+    Raises:
+        RuntimeError: there is neither.
+    """
+    order = {"hip": ("hip",), "sim": ("sim",)}.get(
+        os.environ.get("FLASHATTN_ROCM_BACKEND", ""), ("hip", "sim")
+    )
+    reasons = []
+    for backend in order:
+        try:
+            return [dict(device) for device in _C.describe_backend(backend)["devices"]]
+        except RuntimeError as error:
+            reasons.append(str(error))
+    raise RuntimeError("; ".join(reasons))

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "core/grid.h"
 #include "fwd_table.h"
+#include "ops/tuned_table.h"
 
 namespace flashattn {
 namespace {
@@ -71,7 +73,7 @@ FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
   } else if (last_round > 0) {
     total += clocks(steps.mean, last_together);
   }
-  return {&kernel, workgroups, steps.mean, total};
+  return {kernel, workgroups, steps.mean, total};
 }
 
 bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
@@ -118,10 +120,11 @@ int max_head_dim() {
   return most;
 }
 
-std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem) {
+std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
+                                        std::span<const FwdKernel> rows) {
   std::vector<FwdChoice> choices;
   int columns = 0;
-  for (const FwdKernel& row : kFwdKernels) {
+  for (const FwdKernel& row : rows) {
     if (!serves(row, problem)) continue;
     const int its = row.tile.head_dim + row.tile.head_dim_v;
     if (columns != 0 && its > columns) continue;
@@ -139,21 +142,25 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem) {
   return choices;
 }
 
+std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem) {
+  return rank_fwd_kernels(problem, *tuned_fwd_table(problem.arch));
+}
+
 FwdChoice choose_fwd_kernel(const FwdProblem& problem) {
   const std::vector<FwdChoice> choices = rank_fwd_kernels(problem);
   const std::string wanted = wanted_tile();
   if (wanted.empty()) return choices.front();
   check_known(wanted, "FLASHATTN_ROCM_FWD_TILE");
   for (const FwdChoice& choice : choices) {
-    if (wanted == choice.kernel->name) return choice;
+    if (wanted == choice.kernel.name) return choice;
   }
   return choices.front();
 }
 
-void set_fwd_tile(std::optional<std::string> name) {
+std::optional<std::string> set_fwd_tile(std::optional<std::string> name) {
   if (name) check_known(*name, "tile");
   const std::lock_guard lock(override_mutex);
-  override_tile = std::move(name);
+  return std::exchange(override_tile, std::move(name));
 }
 
 }  // namespace flashattn

@@ -1,5 +1,5 @@
-// Which kernel serves a call: the tile whose estimated time is the least. The rows and their clocks
-// are generated from configs/.
+// Which kernel serves a call: the tile whose estimated time is the least. The rows are generated
+// from configs/, their clocks too unless others were measured on this machine (tuned_table.h).
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ struct FwdProblem {
   Element element;
   bool rows_of_chunks;  // every tensor allows Access::chunks
   bool changes_scores;  // needs Scores::modified
+  std::string arch;     // without feature suffixes
   int compute_units;
 };
 
 // A row that could serve a problem, and what it is expected to take.
 struct FwdChoice {
-  const FwdKernel* kernel;
+  FwdKernel kernel;
   int64_t workgroups;
   double mean_steps;  // of a workgroup
   double clocks;
@@ -35,16 +36,19 @@ std::span<const FwdKernel> fwd_kernels();
 int max_head_dim();
 
 // Every row for these columns and this access, the quickest first; the order depends on nothing but
-// the problem. Of rows that pad head_dim only those with the least padding. Throws
+// the problem and the rows. Of rows that pad head_dim only those with the least padding. Throws
 // std::out_of_range when there is none.
+std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem, std::span<const FwdKernel> rows);
+
+// The same of the rows of this build, with the clocks that are known for the arch.
 std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem);
 
 // The first of them, or the one that FLASHATTN_ROCM_FWD_TILE or set_fwd_tile() asks for if it is
 // among them.
 FwdChoice choose_fwd_kernel(const FwdProblem& problem);
 
-// Overrides FLASHATTN_ROCM_FWD_TILE; nullopt ends that. Throws std::invalid_argument for a name
-// that no row has.
-void set_fwd_tile(std::optional<std::string> name);
+// Overrides FLASHATTN_ROCM_FWD_TILE; nullopt ends that. Returns what it replaces. Throws
+// std::invalid_argument for a name that no row has.
+std::optional<std::string> set_fwd_tile(std::optional<std::string> name);
 
 }  // namespace flashattn

@@ -152,12 +152,13 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const at::Tensor float_sinks = sinks ? sinks->to(at::kFloat).contiguous() : at::Tensor();
   FwdArgs args = arguments(in, shape, result, float_sinks);
   const Placement place = placement_of(q);
-  const int compute_units = place.api.device_info(place.device).compute_units;
-  const FwdKernel& kernel =
-      *choose_fwd_kernel({args, q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
-                          rows_of_chunks(q, k, v, out), changes_scores(in), compute_units})
-           .kernel;
-  args.heads_together = heads_together(args, kernel.tile, compute_units);
+  const DeviceInfo device = place.api.device_info(place.device);
+  const FwdKernel kernel =
+      choose_fwd_kernel({args, q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
+                          rows_of_chunks(q, k, v, out), changes_scores(in), device.base_arch(),
+                          device.compute_units})
+          .kernel;
+  args.heads_together = heads_together(args, kernel.tile, device.compute_units);
   const HipFunction function = CodeObject::on(place.api, place.device).function(kernel.name);
   const LaunchTarget target{place.api, function, kernel.name, place.stream};
   const Grid grid = fwd_grid(args, kernel.tile);

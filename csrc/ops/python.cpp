@@ -3,11 +3,17 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/grid.h"
 #include "core/lds_budget.h"
 #include "ops/dispatch.h"
+#include "ops/python_tile.h"
+#include "ops/tuned_table.h"
 #include "runtime/hip_api.h"
 #include "runtime/package.h"
 
@@ -48,37 +54,102 @@ std::optional<std::string> last_profile() {
 
 py::list describe_fwd_kernels() {
   py::list rows;
-  for (const FwdKernel& kernel : fwd_kernels()) {
-    const Tile& tile = kernel.tile;
-    rows.append(py::dict("name"_a = kernel.name, "head_dim"_a = tile.head_dim,
-                         "block_m"_a = tile.block_m, "block_n"_a = tile.block_n,
-                         "waves"_a = tile.waves, "p_keys"_a = tile.p_keys,
-                         "workgroups_per_cu"_a = kernel.workgroups_per_cu,
-                         "element"_a = kernel.element == Element::f16 ? "f16" : "bf16",
-                         "lds_bytes"_a = lds_bytes(tile, kernel.element)));
-  }
+  for (const FwdKernel& kernel : fwd_kernels()) rows.append(row_of(kernel));
   return rows;
 }
 
-py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
-                  bool causal, bool bf16, bool chunks, bool changes_scores, int compute_units) {
+py::dict describe_lds_budget(const py::dict& row) {
+  const LdsBudget budget = fwd_lds_budget(tile_of(row), element_of(row));
+  return py::dict("q"_a = budget.q, "kv"_a = budget.kv, "p"_a = budget.p,
+                  "scales"_a = budget.scales, "total"_a = budget.total(),
+                  "limit"_a = kLdsBytesPerWorkgroup);
+}
+
+struct Shape {
+  int batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim;
+  bool causal;
+};
+
+FwdArgs args_of(const Shape& shape) {
   FwdArgs args{};
-  args.batch = batch;
-  args.seqlen_q = seqlen_q;
-  args.seqlen_k = seqlen_k;
-  args.heads_q = heads_q;
-  args.heads_kv = heads_kv;
-  args.head_dim = args.head_dim_v = head_dim;
+  args.batch = shape.batch;
+  args.seqlen_q = shape.seqlen_q;
+  args.seqlen_k = shape.seqlen_k;
+  args.heads_q = shape.heads_q;
+  args.heads_kv = shape.heads_kv;
+  args.head_dim = args.head_dim_v = shape.head_dim;
   args.window_left = kMaxSeqlen;
-  args.window_right = causal ? 0 : kMaxSeqlen;
-  py::list rows;
-  for (const FwdChoice& choice : rank_fwd_kernels(
-           {args, bf16 ? Element::bf16 : Element::f16, chunks, changes_scores, compute_units})) {
-    rows.append(py::dict("name"_a = choice.kernel->name, "workgroups"_a = choice.workgroups,
-                         "workgroups_per_cu"_a = choice.kernel->workgroups_per_cu,
-                         "mean_steps"_a = choice.mean_steps, "clocks"_a = choice.clocks));
+  args.window_right = shape.causal ? 0 : kMaxSeqlen;
+  return args;
+}
+
+py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
+                  bool causal, bool bf16, bool chunks, bool changes_scores, int compute_units,
+                  const std::string& arch, const std::optional<std::vector<py::dict>>& rows) {
+  const FwdProblem problem{
+      args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal}),
+      bf16 ? Element::bf16 : Element::f16,
+      chunks,
+      changes_scores,
+      arch,
+      compute_units};
+  std::vector<FwdKernel> kernels;
+  for (const py::dict& row : rows.value_or(std::vector<py::dict>{}))
+    kernels.push_back(fwd_kernel_of(row));
+  py::list ranking;
+  for (const FwdChoice& choice :
+       rows ? rank_fwd_kernels(problem, kernels) : rank_fwd_kernels(problem)) {
+    py::dict described = row_of(choice.kernel);
+    described["workgroups"] = choice.workgroups;
+    described["mean_steps"] = choice.mean_steps;
+    described["estimated_clocks"] = choice.clocks;
+    ranking.append(described);
   }
-  return rows;
+  return ranking;
+}
+
+TensorView contiguous(uintptr_t address, int seqlen, int heads, int head_dim) {
+  const int64_t row = int64_t{heads} * head_dim;
+  return {.data = reinterpret_cast<void*>(address),
+          .batch_stride = seqlen * row,
+          .row_stride = row,
+          .head_stride = head_dim};
+}
+
+// What a launch of a tile's kernel takes, for a code object that is not in this build.
+py::dict fwd_launch(const py::dict& row, const std::vector<uintptr_t>& addresses, int batch,
+                    int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
+                    bool causal, float softmax_scale) {
+  const Tile tile = tile_of(row);
+  FwdArgs args = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal});
+  args.q = contiguous(addresses.at(0), seqlen_q, heads_q, head_dim);
+  args.k = contiguous(addresses.at(1), seqlen_k, heads_kv, head_dim);
+  args.v = contiguous(addresses.at(2), seqlen_k, heads_kv, head_dim);
+  args.o = contiguous(addresses.at(3), seqlen_q, heads_q, head_dim);
+  args.lse = reinterpret_cast<float*>(addresses.at(4));
+  args.lse_batch_stride = int64_t{heads_q} * seqlen_q;
+  args.lse_head_stride = seqlen_q;
+  args.softmax_scale = softmax_scale;
+  const Grid grid = fwd_grid(args, tile);
+  std::string bytes(sizeof args, '\0');
+  std::memcpy(bytes.data(), &args, sizeof args);
+  return py::dict("grid"_a = py::make_tuple(grid.x, grid.y, grid.z), "threads"_a = tile.threads(),
+                  "arguments"_a = py::bytes(bytes));
+}
+
+// The source is kept for good: at the end of the process the interpreter ends before our statics.
+void set_fwd_tuning(const py::function& source) {
+  const auto* kept = new py::function(source);
+  set_fwd_tuning_source([kept](const std::string& arch) {
+    const py::gil_scoped_acquire python;
+    std::vector<FwdTuning> tunings;
+    for (const py::handle& each : (*kept)(arch)) {
+      const auto [name, fixed, step, step_full] =
+          each.cast<std::tuple<std::string, int, int, int>>();
+      tunings.push_back({name, {fixed, step, step_full}});
+    }
+    return tunings;
+  });
 }
 
 PYBIND11_MODULE(_C, m) {
@@ -86,13 +157,23 @@ PYBIND11_MODULE(_C, m) {
         "Library, version and devices of \"hip\" or \"sim\"; opens the HIP runtime.");
   m.def("probe_hip_library", &probe_hip_library, "path"_a,
         "Resolves every HIP symbol that the package needs in the library at path.");
-  m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the forward's dispatch table.");
+  m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the build, with their own clocks.");
+  m.def(
+      "fwd_lds_budget", &describe_lds_budget, "row"_a,
+      "Bytes of LDS that a tile needs for Q, for K and V, and for P, their total, and the limit.");
   m.def("rank_fwd", &rank_fwd, "batch"_a, "seqlen_q"_a, "seqlen_k"_a, "heads_q"_a, "heads_kv"_a,
         "head_dim"_a, "causal"_a, "bf16"_a = false, "chunks"_a = true, "changes_scores"_a = false,
-        "compute_units"_a = 60,
-        "The rows that could serve a forward, the quickest by the dispatcher's estimate first.");
+        "compute_units"_a = 60, "arch"_a = "gfx906", "rows"_a = py::none(),
+        "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
+        "default those of the build, with the clocks that are known for the arch.");
+  m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
+        "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
+        "Grid, threads and packed argument for contiguous q, k, v, out and log-sum-exp.");
+  m.def("set_fwd_tuning_source", &set_fwd_tuning, "source"_a,
+        "Takes a function of the arch that gives (kernel, fixed, step, step_full) in order.");
   m.def("set_fwd_tile", &set_fwd_tile, "name"_a,
-        "Makes every forward that this kernel can serve use it; None ends that.");
+        "Makes every forward that this kernel can serve use it; None ends that. Gives what it "
+        "replaces.");
   m.def("simulated_instructions",
         [] { return HipApi::get(Backend::kSimulator).simulated_wave_instructions(); });
   m.def(

@@ -59,6 +59,8 @@ struct DeviceInfo {
   std::string name;
   std::string arch;  // gcnArchName with its feature suffixes, e.g. gfx906:sramecc+:xnack-
   int compute_units;
+
+  std::string base_arch() const { return arch.substr(0, arch.find(':')); }
 };
 
 class HipApi {
