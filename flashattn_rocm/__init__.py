@@ -24,6 +24,7 @@ from flashattn_rocm.torch_sdpa.switch import (
     sdpa,
     sdpa_counts,
 )
+from flashattn_rocm.tuning.user_config import offer_tuning
 
 __all__ = [
     "SdpaCounts",
@@ -44,5 +45,6 @@ __all__ = [
     "use_tile",
 ]
 
+offer_tuning()
 register_with_torch()
 enable_from_environment()

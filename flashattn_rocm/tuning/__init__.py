@@ -1,0 +1,1 @@
+"""What was measured on this machine, and how it changes the choice of kernels."""
