@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""Finds the quickest tiles of the forward, on a card or the simulated one; see docs/tuning/fwd.md."""
+
+import sys
+
+from tunelib.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

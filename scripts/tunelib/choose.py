@@ -1,0 +1,114 @@
+"""The selection rule: which of the timed tiles become rows.
+
+For each head dim:
+
+1. of the tiles with plain scores and rows of chunks the one that is quickest on a large problem;
+2. then, one by one, the tile that shortens the dispatcher's estimate most over a set of problems, small
+   grids among them, as long as that is worth a kernel;
+3. the quickest tile that changes scores, and the quickest that moves single elements, where there are rows of
+   such kinds.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+
+import flashattn_rocm._C as _C
+from buildlib.tile_config import FwdTile
+from tunelib.trial import Trial, Verdict
+
+_MOST_ROWS = 4  # of plain scores: each is two kernels for every arch in the wheel
+_LEAST_GAIN = 0.015  # of the geometric mean of all problems
+# heads, sequence length, causal
+_PROBLEMS = tuple(product((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192), (False, True)))
+_LARGE = (64, 8192, False)
+
+Problem = tuple[int, int, bool]
+Estimates = dict[str, float]  # clocks by kernel
+
+
+def choose_rows(
+    trials: Iterable[Trial], compute_units: int, can_ship: Callable[[Trial], bool], where: str
+) -> list[FwdTile]:
+    """The rows for the head dims of the trials.
+
+    Args:
+        trials: all that are known.
+        compute_units: of the card.
+        can_ship: whether a tile that was chosen also builds for the other archs of the configuration; the
+            next best is taken where not.
+        where: "simulated" or the card's name, for the reasons.
+    """
+    timed = [trial for trial in trials if trial.verdict == Verdict.TIMED]
+    rows = []
+    for head_dim in sorted({trial.tile.head_dim for trial in timed}, reverse=True):
+        for access, scores in (("chunks", "plain"), ("chunks", "modified"), ("elements", "modified")):
+            kind = (head_dim, access, scores)
+            some = [t for t in timed if (t.tile.head_dim, t.tile.access, t.tile.scores) == kind]
+            if some:
+                rows += _choose(some, compute_units, can_ship, where)
+    return rows
+
+
+def _choose(
+    trials: Sequence[Trial], compute_units: int, can_ship: Callable[[Trial], bool], where: str
+) -> list[FwdTile]:
+    by_name = {trial.tile.name: trial for trial in trials}
+    estimates = {problem: _estimate(trials, problem, compute_units) for problem in _PROBLEMS}
+    plain = trials[0].tile.scores == "plain"
+
+    first = _first_that(can_ship, sorted(by_name.values(), key=lambda t: estimates[_LARGE][t.tile.name]))
+    if first is None:
+        return []
+    text = f"the quickest with the card full of {len(trials)} tiles: {first.tflops:.2f} TFLOPS {where}"
+    rows = [first.row(text)]
+    chosen = {first.tile.name}
+    while len(rows) < (_MOST_ROWS if plain else 1):
+        gains = {name: _gain(estimates, chosen, name) for name in by_name.keys() - chosen}
+        order = sorted((name for name in gains if gains[name] > _LEAST_GAIN), key=lambda n: (-gains[n], n))
+        found = _first_that(can_ship, [by_name[name] for name in order])
+        if found is None:
+            break
+        rows.append(found.row(_why_small(estimates, chosen, found.tile.name)))
+        chosen.add(found.tile.name)
+    return rows
+
+
+def _first_that(can_ship: Callable[[Trial], bool], trials: Sequence[Trial]) -> Trial | None:
+    return next((trial for trial in trials if can_ship(trial)), None)
+
+
+def _estimate(trials: Sequence[Trial], problem: Problem, compute_units: int) -> Estimates:
+    heads, seqlen, causal = problem
+    tile = trials[0].tile
+    ranking = _C.rank_fwd(
+        *(1, seqlen, seqlen, heads, heads, tile.head_dim, causal),
+        chunks=tile.access == "chunks",
+        changes_scores=tile.scores == "modified",
+        compute_units=compute_units,
+        rows=[trial.dispatch_row() for trial in trials],
+    )
+    return {row["name"]: row["estimated_clocks"] for row in ranking}
+
+
+def _speedups(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> dict[Problem, float]:
+    """By how much the tile beside the chosen ones shortens each problem; at least 1."""
+    return {
+        problem: max(1.0, min(clocks[each] for each in chosen) / clocks[name])
+        for problem, clocks in estimates.items()
+    }
+
+
+def _gain(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> float:
+    logs = [math.log(speedup) for speedup in _speedups(estimates, chosen, name).values()]
+    return math.exp(sum(logs) / len(logs)) - 1
+
+
+def _why_small(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> str:
+    speedups = _speedups(estimates, chosen, name)
+    heads, seqlen, causal = best = max(speedups, key=lambda problem: speedups[problem])
+    share = sum(speedup > 1 for speedup in speedups.values()) / len(speedups)
+    return (
+        f"small grids: by estimate up to {speedups[best]:.2f} x (B1 H{heads} S{seqlen}"
+        f"{' causal' if causal else ''}) and better in {share:.0%} of the problems"
+    )

@@ -1,0 +1,59 @@
+"""A code object for each tile, kept between runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from buildlib.code_object import KernelResources, workgroups_per_cu
+from buildlib.errors import BuildError
+from buildlib.generate import write_fwd_instances
+from buildlib.kernels import compile_command, compile_kernels, hash_device_inputs
+from buildlib.stamp import write_if_changed
+from buildlib.tile_config import Element, TileKernel, TileShape
+
+TUNED_ELEMENT: Element = "f16"  # bf16 is converted while it is staged; its steps take the same clocks
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel's code object and what it takes."""
+
+    kernel: TileKernel
+    file: Path
+    resources: KernelResources
+    workgroups_per_cu: int
+
+    @property
+    def spills(self) -> int:
+        """Registers that went to scratch, which no shipped kernel may have."""
+        return self.resources.vgpr_spills + self.resources.sgpr_spills
+
+
+class TileCompiler:
+    """Compiles tiles for one arch into a folder a tile."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def compile(self, tile: TileShape, arch: str, element: Element = TUNED_ELEMENT) -> Compiled:
+        """Compiles a tile unless the cache has it.
+
+        Raises:
+            BuildError: the compiler refuses it; the text is its first error.
+        """
+        kernel = TileKernel(tile=tile, element=element)
+        folder = self._cache / arch / kernel.name
+        source = write_fwd_instances(folder, [kernel])
+        words: list[str] = []
+        try:
+            built = compile_kernels(arch, source, folder, words.append)
+        except BuildError as error:
+            lines = "\n".join(words).splitlines()
+            raise BuildError(next((line for line in lines if "error:" in line), str(error))) from error
+        found = built.resources[kernel.name]
+        return Compiled(kernel, built.file, found, workgroups_per_cu(arch, tile, found))
+
+    def inputs(self, arch: str) -> str:
+        """A hash of the sources, the compiler and its options."""
+        empty = self._cache / "empty.hip"
+        write_if_changed(empty, "")
+        return hash_device_inputs(compile_command(arch, empty))

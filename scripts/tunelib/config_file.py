@@ -1,0 +1,87 @@
+"""Writes rows into a configuration: configs/<arch>.toml, or the user's own file."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from buildlib.tile_config import FwdTile, TileShape
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_HEADER = "[[fwd]]\n"
+_USER_HEAD = """\
+# Clocks that scripts/tune_mi50.py measured on this machine. flashattn_rocm takes them in place of the shipped
+# ones, for kernels that are in the build; FLASHATTN_ROCM_CONFIG=off ignores this file.
+
+"""
+
+
+def write_repo_config(file: Path, rows: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
+    """Replaces the rows of the kinds that `rows` has; all else in the file stays as it is.
+
+    A tile that stays keeps its reason, which a person may have written.
+
+    Returns:
+        All rows of the file.
+    """
+    text = file.read_text()
+    begin = text.index(_HEADER)
+    last = text.rindex(_HEADER)
+    end = text.index("\n\n", last) + 2  # an empty line ends the last row
+    reasons = {row.name: row.why for row in old}
+    kept = [row.model_copy(update={"why": reasons.get(row.name, row.why)}) for row in rows]
+    merged = merge_rows(kept, old)
+    file.write_text(text[:begin] + render_rows(merged) + text[end:])
+    return merged
+
+
+def write_user_config(file: Path, rows: Sequence[FwdTile], old: Sequence[FwdTile]) -> None:
+    """Writes a user's file anew; rows of other kinds in it stay."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(_USER_HEAD + render_rows(merge_rows(rows, old)))
+    partial.replace(file)
+
+
+def read_user_rows(file: Path) -> list[FwdTile]:
+    """The rows of a user's file; none if it is missing or of no use, since it is about to be replaced."""
+    try:
+        return [FwdTile(**row) for row in tomllib.loads(file.read_text()).get("fwd", [])]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def merge_rows(new: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
+    """The new rows in the place of the old ones of their kind; kinds that had none come last."""
+    kinds = dict.fromkeys(map(_kind, [*old, *new]))
+    tuned = set(map(_kind, new))
+    return [row for kind in kinds for row in (new if kind in tuned else old) if _kind(row) == kind]
+
+
+def _kind(row: FwdTile) -> tuple[int, str, str]:
+    """What a choice of tiles is made for: each kind serves other calls."""
+    return row.head_dim, row.access, row.scores
+
+
+def render_rows(rows: Sequence[FwdTile]) -> str:
+    """Rows as TOML, defaults left out, an empty line after each."""
+    return "".join(_render(row) + "\n" for row in rows)
+
+
+def _render(row: FwdTile) -> str:
+    lines = [_HEADER]
+    for key, field in TileShape.model_fields.items():
+        value = getattr(row, key)
+        if value != field.default:
+            lines.append(f"{key} = {_quoted(value) if isinstance(value, str) else value}\n")
+    clocks = ", ".join(f"{key} = {value}" for key, value in row.clocks.model_dump().items())
+    lines += [f"workgroups_per_cu = {row.workgroups_per_cu}\n", f"clocks = {{ {clocks} }}\n"]
+    return "".join([*lines, f"why = {_quoted(row.why)}\n"])
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,167 @@
+"""scripts/tune_mi50.py as a program on the simulated card, and what it refuses on a card."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import flashattn_rocm._C as _C
+from buildlib.paths import ROOT
+from buildlib.tile_config import load_config
+from tunelib import cli
+from tunelib.config_file import read_user_rows
+from tunelib.tiles import shape_of
+
+_SCRIPT = ROOT / "scripts/tune_mi50.py"
+_TILE = next(row.name for row in load_config(("gfx906",)).fwd if row.head_dim == 32)
+
+
+def _start(arguments, **options):
+    command = [sys.executable, _SCRIPT, "--backend", "sim", "--quick", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, **options)
+
+
+def _run(*arguments: object):
+    """Returns status, output and errors."""
+    process = _start(arguments)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tuned")
+    status, text, err = _run("--only", _TILE, "--out", out)
+    assert status == 0, err
+    (out / "out.txt").write_text(text)
+    return out
+
+
+def test_a_trial_is_checked_timed_and_recorded(tuned):
+    (trial,) = json.loads((tuned / "trials.json").read_text())
+    assert trial["name"] == _TILE
+    assert trial["verdict"] == "timed"
+    assert 0 < trial["max_error"] < trial["allowed_error"]
+    built = next(row for row in _C.fwd_kernels() if row["name"] == f"flashattn_fwd_f16_{_TILE}")
+    assert trial["lds_bytes"] == built["lds_bytes"]
+    assert trial["workgroups_per_cu"] == built["workgroups_per_cu"]
+    assert sum(trial["causes"].values()) == pytest.approx(100, abs=2)
+    (line,) = csv.DictReader((tuned / "trials.csv").open())
+    assert float(line["tflops"]) == trial["tflops"]
+    assert line["step_full"] == str(trial["clocks"]["step_full"])
+    for name in ("heatmap_d32.png", "roofline_d32.png"):
+        assert (tuned / name).read_bytes().startswith(b"\x89PNG")
+    assert "simulated" in (tuned / "out.txt").read_text()
+
+
+def test_clocks_are_those_that_are_shipped(tuned):
+    (trial,) = json.loads((tuned / "trials.json").read_text())
+    shipped = next(row.clocks for row in load_config(("gfx906",)).fwd if row.name == _TILE)
+    assert trial["clocks"] == pytest.approx(shipped.model_dump(), rel=0.02, abs=100)
+
+
+def test_the_same_command_tries_nothing_twice(tuned):
+    before = (tuned / "journal.jsonl").read_text()
+    status, _, err = _run("--only", _TILE, "--out", tuned, "--resume")
+    assert status == 0, err
+    assert (tuned / "journal.jsonl").read_text() == before
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path):
+    journal = tmp_path / "journal.jsonl"
+    process = _start(["--only", "d32_m64*", "--out", tmp_path])
+    while process.poll() is None and not (journal.is_file() and '{"trial"' in journal.read_text()):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "stopped; the same command goes on from here" in err
+    done = json.loads((tmp_path / "trials.json").read_text())
+    assert 1 <= journal.read_text().count('{"trial"') <= len(done)
+    assert all(trial["verdict"] != "ended the tuner" for trial in done)
+
+
+def test_rows_go_to_the_user_s_file(tuned, tmp_path, monkeypatch):
+    """The choice among what the journal holds; no tile is left to try."""
+    trial = tuned / "journal.jsonl"
+    (tmp_path / "journal.jsonl").write_text(trial.read_text())
+    tile = next(row for row in load_config(("gfx906",)).fwd if row.name == _TILE)
+    monkeypatch.setattr(cli, "quick_tiles", lambda head_dim, config: [shape_of(tile)])
+    config = tmp_path / "config/gfx906.toml"
+    arguments = ["--backend", "sim", "--quick", "--head-dims", "32", "--out", str(tmp_path)]
+    assert cli.main([*arguments, "--config", str(config)]) == 0
+    assert [row.name for row in read_user_rows(config)] == [_TILE]
+
+
+class _Card:
+    simulated = False
+    name, arch, compute_units, clock_mhz, pci = "AMD Instinct MI50", "gfx906", 60, 1725.0, "0000:03:00.0"
+
+
+@pytest.fixture
+def card(tmp_path, monkeypatch):
+    """A card that main() finds, at rest; returns its folder in sysfs."""
+    folder = tmp_path / "sys" / _Card.pci
+    folder.mkdir(parents=True)
+    (folder / "pp_dpm_sclk").write_text("0: 701Mhz\n1: 1725Mhz *\n")
+    (folder / "gpu_busy_percent").write_text("0\n")
+    monkeypatch.setattr(cli, "HipDevice", lambda simulated: _Card())
+    monkeypatch.setattr(cli, "CardState", lambda pci: _card_state(folder))
+    return folder
+
+
+def _card_state(folder):
+    from tunelib.card_state import CardState
+
+    return CardState(folder.name, folder.parent)
+
+
+def _refused(tmp_path, capsys):
+    config = tmp_path / "user.toml"
+    out = ["--out", str(tmp_path / "out"), "--config", str(config)]
+    assert cli.main(["--backend", "hip", "--quick", "--head-dims", "32", *out]) == 1
+    assert not config.exists()
+    return capsys.readouterr().err
+
+
+def test_a_busy_card_is_refused(card, tmp_path, capsys):
+    (card / "gpu_busy_percent").write_text("88\n")
+    err = _refused(tmp_path, capsys)
+    assert "the card is busy: 88 %" in err
+    assert "Nothing was written to a configuration." in err
+
+
+def test_another_arch_is_refused(card, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_Card, "arch", "gfx90a")
+    assert "is gfx90a, not gfx906: ask for it with --arch gfx90a" in _refused(tmp_path, capsys)
+
+
+def test_a_throttling_card_is_recorded_and_not_written(card, tmp_path, capsys, monkeypatch):
+    class Throttles:
+        def run(self, tiles):
+            (card / "pp_dpm_sclk").write_text("0: 701Mhz *\n1: 1725Mhz\n")
+            self.state.sample()
+            return iter(())
+
+    monkeypatch.setattr(cli, "Bench", lambda device, state: setattr(Throttles, "state", state))
+    monkeypatch.setattr(cli, "Tuner", lambda *parts: Throttles())
+    assert "the card throttled: its clock fell to 701 of 1725 MHz" in _refused(tmp_path, capsys)
+    assert (tmp_path / "out/trials.csv").is_file()
+
+
+@pytest.mark.long
+def test_from_a_clean_state_the_shipped_rows_are_chosen(tmp_path):
+    """Of one head dim and the short list."""
+    config = tmp_path / "chosen.toml"
+    status, _, err = _run("--head-dims", 32, "--out", tmp_path / "out", "--fresh", "--config", config)
+    assert status == 0, err
+    shipped = [row for row in load_config(("gfx906",)).fwd if row.head_dim == 32]
+    chosen = read_user_rows(config)
+    assert [row.name for row in chosen] == [row.name for row in shipped]
+    for row, other in zip(chosen, shipped, strict=True):
+        assert row.clocks.model_dump() == pytest.approx(other.clocks.model_dump(), rel=0.02, abs=100)
