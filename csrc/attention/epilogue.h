@@ -51,7 +51,7 @@ __device__ inline void store_output(const OutputRows& out, int first_row, int la
     const auto [inverse_sum, lse] = state[i].finish(scale, out.sink);
     const int row = first_row + i * kGroups;
     if (row >= out.count) continue;
-static_for<Stripes<T>::kCount>([&](auto s) {
+    static_for<Stripes<T>::kCount>([&](auto s) {
       constexpr Stripe stripe = Stripes<T>::at(s);
       store_stripe<T, E, stripe.width>(out, row, Stripes<T>::column(stripe, lane_in_group),
                                        &o[i][stripe.first], inverse_sum * out.factor);

@@ -105,9 +105,7 @@ def test_a_row_beyond_the_lds_budget_stops_the_build(configs, tmp_path, row, res
     (configs / "gfx906.toml").write_text(head + row)
     kernel = load_config(("gfx906",)).fwd_kernels()[0]
     total = sum(int(part.split()[1]) for part in sum_.split(" + "))
-    text = (
-        f"{kernel.name} needs {total} bytes of LDS = {sum_}; with the reserve of {reserve} that is"
-    )
+    text = f"{kernel.name} needs {total} bytes of LDS = {sum_}; with the reserve of {reserve} that is"
     with pytest.raises(BuildError, match=re.escape(text) + " more than a workgroup's limit of 65536"):
         build_kernels(tmp_path / "lib")
     assert not (tmp_path / "lib").exists()
