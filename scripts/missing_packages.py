@@ -58,6 +58,7 @@ def _checks(simulator: bool) -> dict[str, Check]:
         "python-headers": toolchain.check_python_headers,
     }
     if simulator:
+        checks["offload-bundler"] = lambda: toolchain.find_offload_bundler(toolchain.find_device_compiler())
         checks["cmake"] = toolchain.find_cmake
         checks["llvm"] = toolchain.find_llvm_cmake_dir
     return checks

@@ -129,6 +129,7 @@ py::dict fwd_launch(const py::dict& row, const std::vector<uintptr_t>& addresses
   args.lse = reinterpret_cast<float*>(addresses.at(4));
   args.lse_batch_stride = int64_t{heads_q} * seqlen_q;
   args.lse_head_stride = seqlen_q;
+  args.heads_together = 1;
   args.softmax_scale = softmax_scale;
   const Grid grid = fwd_grid(args, tile);
   std::string bytes(sizeof args, '\0');

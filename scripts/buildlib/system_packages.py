@@ -14,6 +14,7 @@ LLVM_VERSIONS = (19, 21, 20, 18, 17)
 _CANDIDATES = {
     "compiler": ("clang-{v}",),
     "linker": ("lld-{v}",),
+    "offload-bundler": ("clang-tools-{v}", "clang-{v}"),
     "llvm": ("llvm-{v}-dev",),
     "device-libs": (
         "rocm-device-libs",

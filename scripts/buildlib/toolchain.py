@@ -71,6 +71,21 @@ def find_linker(compiler: DeviceCompiler) -> str:
     return found
 
 
+def find_offload_bundler(compiler: DeviceCompiler) -> str:
+    """Returns the clang-offload-bundler that the compiler calls for whole HIP programs, as tests have them.
+
+    Raises:
+        BuildError: there is none.
+    """
+    found = shutil.which(_output(compiler.path, "-print-prog-name=clang-offload-bundler").strip())
+    if found is None:
+        raise BuildError(
+            f"{compiler.path} has no clang-offload-bundler for the tests' HIP programs: "
+            f"{how_to_install('offload-bundler', compiler.llvm_version)}."
+        )
+    return found
+
+
 def find_objdump(compiler: DeviceCompiler) -> str:
     """The llvm-objdump that belongs to the compiler; it need not exist."""
     return _output(compiler.path, "-print-prog-name=llvm-objdump").strip()

@@ -17,10 +17,14 @@ def test_module_belongs_to_a_distribution_that_libraries_accept(installed_shim):
     (found,) = importlib.metadata.distributions(name="flash-attn", path=[str(installed_shim)])
     assert "flash-attn" in importlib.metadata.packages_distributions()["flash_attn"]
     assert Version(found.version) in SpecifierSet("==2.8.3")
-    import flash_attn
-
-    assert Version("2.7.1") <= Version(flash_attn.__version__) <= Version("2.8.4")  # what xformers accepts
-    assert Path(flash_attn.__file__).is_relative_to(installed_shim)
+    # A process of its own: this one may have imported the module from another test's folder.
+    code = "import flash_attn; print(flash_attn.__version__, flash_attn.__file__)"
+    environment = {**os.environ, "PYTHONPATH": f"{installed_shim}{os.pathsep}{Path(__file__).parents[2]}"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    version, file = done.stdout.split()
+    assert Version("2.7.1") <= Version(version) <= Version("2.8.4")  # what xformers accepts
+    assert Path(file).is_relative_to(installed_shim)
 
 
 @pytest.mark.parametrize(
