@@ -155,8 +155,8 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const DeviceInfo device = place.api.device_info(place.device);
   const FwdKernel kernel =
       choose_fwd_kernel({args, q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
-                          rows_of_chunks(q, k, v, out), changes_scores(in), device.base_arch(),
-                          device.compute_units})
+                         rows_of_chunks(q, k, v, out), changes_scores(in), device.base_arch(),
+                         device.compute_units})
           .kernel;
   args.heads_together = heads_together(args, kernel.tile, device.compute_units);
   const HipFunction function = CodeObject::on(place.api, place.device).function(kernel.name);
