@@ -60,7 +60,7 @@ class PvPairs {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i) p_[set][i] = p4(i, 0);
     }
-static_for<kUnits>([&](auto unit) {
+    static_for<kUnits>([&](auto unit) {
       if constexpr (!kStreamed || more || unit + kAhead < kUnits)
         v_[(unit + kAhead) % kRing] = v<unit + kAhead>();
       if constexpr (kStreamed && more) {

@@ -38,8 +38,8 @@ __device__ constexpr int first_key_of_pair(int pair) {
   return pair / kGroupLanes * (2 * kGroupLanes) + pair % kGroupLanes;
 }
 
-// Calls f with 0, 1, .. n - 1 as constants: what depends on them is one, too, and registers that they
-// index stay registers.
+// Calls f with 0, 1, .. n - 1 as constants: what depends on them is one, too, and registers that
+// they index stay registers.
 template <int n, class F>
 __device__ inline void static_for(F f) {
   [&]<int... i>(std::integer_sequence<int, i...>) {

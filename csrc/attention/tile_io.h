@@ -93,8 +93,8 @@ class TileReader<Access::elements> {
   int row_, col_, end_;
 };
 
-// bf16: a row's chunk, times the power of two that its neighbours agree on. All lanes take part, also
-// those that have no chunk: one that is off would cut others off.
+// bf16: a row's chunk, times the power of two that its neighbours agree on. All lanes take part,
+// also those that have no chunk: one that is off would cut others off.
 template <class S, int rows, int pitch>
 __device__ inline void store_normalised(gcn::half (&to)[rows][pitch], float (&scale)[rows], int row,
                                         gcn::half8 chunk) {

@@ -26,9 +26,9 @@ __device__ inline uint32_t largest_exponent(half8 bits) {
   const auto magnitude = [](uint32_t pair) {
     return __builtin_bit_cast(ushort2, pair & 0x7fff7fffu);
   };
-  const ushort2 most = __builtin_elementwise_max(
-      __builtin_elementwise_max(magnitude(x[0]), magnitude(x[1])),
-      __builtin_elementwise_max(magnitude(x[2]), magnitude(x[3])));
+  const ushort2 most =
+      __builtin_elementwise_max(__builtin_elementwise_max(magnitude(x[0]), magnitude(x[1])),
+                                __builtin_elementwise_max(magnitude(x[2]), magnitude(x[3])));
   return (most.x > most.y ? most.x : most.y) >> 7;
 }
 
