@@ -46,12 +46,6 @@ py::dict probe_hip_library(const std::string& path) {
   return py::dict("library"_a = api.library(), "symbols"_a = HipApi::required_symbols());
 }
 
-std::optional<std::string> last_profile() {
-  std::string profile = HipApi::get(Backend::kSimulator).last_profile();
-  if (profile.empty()) return std::nullopt;
-  return profile;
-}
-
 py::list describe_fwd_kernels() {
   py::list rows;
   for (const FwdKernel& kernel : fwd_kernels()) rows.append(row_of(kernel));
@@ -180,8 +174,9 @@ PYBIND11_MODULE(_C, m) {
   m.def(
       "set_timed", [](bool timed) { HipApi::get(Backend::kSimulator).set_timed(timed); }, "timed"_a,
       "Whether the simulator times the launches that follow; slower, with the same results.");
-  m.def("last_profile", &last_profile,
-        "The simulator's profile of the last timed launch as JSON; None if there is none.");
+  m.def(
+      "profiles", [] { return HipApi::get(Backend::kSimulator).profiles(); },
+      "The simulator's profiles of the launches since set_timed(True), a JSON list.");
   m.attr("kernels_path") = kernels_path();
   m.attr("built_for_rocm_torch") =
 #ifdef FLASHATTN_ROCM_TORCH_HIP

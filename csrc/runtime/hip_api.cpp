@@ -58,7 +58,7 @@ HipApi::HipApi(const HipLibrary& library) : library_(library.path) {
   optional(sim_wave_instructions_, "flashattnSimWaveInstructions");
   optional(sim_register_read_only_, "flashattnSimHostRegisterReadOnly");
   optional(sim_set_timed_, "flashattnSimSetTimed");
-  optional(sim_last_profile_, "flashattnSimLastProfile");
+  optional(sim_profiles_, "flashattnSimProfiles");
 }
 
 const HipApi& HipApi::get(Backend backend) {
@@ -143,12 +143,11 @@ void HipApi::set_timed(bool timed) const {
   sim_set_timed_(timed ? 1 : 0);
 }
 
-std::string HipApi::last_profile() const {
-  if (sim_last_profile_ == nullptr) {
+std::string HipApi::profiles() const {
+  if (sim_profiles_ == nullptr) {
     throw std::runtime_error(library_ + " is not a simulator that times launches");
   }
-  const char* profile = sim_last_profile_();
-  return profile == nullptr ? std::string() : std::string(profile);
+  return sim_profiles_();
 }
 
 }  // namespace flashattn

@@ -93,8 +93,8 @@ class HipApi {
   // Whether the simulator times the launches that follow (slower, same results); throws on a card.
   void set_timed(bool timed) const;
 
-  // The simulator's profile of the last timed launch as JSON; empty: none yet. Throws on a card.
-  std::string last_profile() const;
+  // The simulator's profiles of the launches since set_timed(true), a JSON list; throws on a card.
+  std::string profiles() const;
 
 #define FLASHATTN_MEMBER(member, symbol, result, parameters) result(*member) parameters = nullptr;
   FLASHATTN_HIP_FUNCTIONS(FLASHATTN_MEMBER)
@@ -108,7 +108,7 @@ class HipApi {
   uint64_t (*sim_wave_instructions_)() = nullptr;
   HipStatus (*sim_register_read_only_)(void*, size_t) = nullptr;
   void (*sim_set_timed_)(int) = nullptr;
-  const char* (*sim_last_profile_)() = nullptr;
+  const char* (*sim_profiles_)() = nullptr;
 };
 
 }  // namespace flashattn

@@ -11,7 +11,6 @@ import torch
 from flashattn_rocm.profiling.profile import (
     FP16_FLOP_PER_LANE_CLOCK,
     WAVE_LANES,
-    last_profile,
     timed_launches,
 )
 from flashattn_rocm.sim.hip import simulator
@@ -21,16 +20,16 @@ Launch = Callable[[], object]
 
 @dataclass(frozen=True)
 class Measurement:
-    """One launch. What a card's events cannot tell is None.
+    """One call. What a card's events cannot tell is None.
 
     Attributes:
         ms: milliseconds.
         peak_tflops: fp16 peak of the card's vector ALUs.
-        kernel: its name.
+        kernel: the name of the one that took longest.
         cycles: clocks of the compute units.
         valu_busy: per cent.
-        hbm_read_bytes: of the whole launch.
-        hbm_write_bytes: of the whole launch.
+        hbm_read_bytes: of the whole call.
+        hbm_write_bytes: of the whole call.
         sampling_error: relative, of ms; None where nothing is sampled.
     """
 
@@ -60,7 +59,7 @@ class Device(Protocol):
     simulated: bool
 
     def measure(self, launch: Launch) -> Measurement:
-        """Measures a launch of exactly one kernel."""
+        """Measures a call that launches at least one kernel."""
 
 
 class SimulatedDevice:
@@ -79,19 +78,24 @@ class SimulatedDevice:
         self._whole = whole
 
     def measure(self, launch: Launch) -> Measurement:
-        """The simulator's profile of the launch."""
-        with timed_launches(), nullcontext() if self._whole else simulator().sampled_only():
+        """The sum of the simulator's profiles of the launches, and what it takes to start those after the first."""
+        with (
+            timed_launches() as profiles,
+            nullcontext() if self._whole else simulator().sampled_only(),
+        ):
             launch()
-        profile = last_profile()
+        card, longest = profiles[0].card, max(profiles, key=lambda profile: profile.clocks)
+        ms = sum(p.milliseconds for p in profiles) + (len(profiles) - 1) * card.launch_us / 1e3
+        cycles = ms * card.clock_mhz * 1e3
         return Measurement(
-            ms=profile.milliseconds,
-            peak_tflops=profile.card.peak_tflops(FP16_FLOP_PER_LANE_CLOCK),
-            kernel=profile.kernel,
-            cycles=profile.clocks,
-            valu_busy=profile.counters["VALUBusy"],
-            hbm_read_bytes=round(profile.bytes.hbm_read * profile.scale),
-            hbm_write_bytes=round(profile.bytes.hbm_write * profile.scale),
-            sampling_error=profile.sampling_error,
+            ms=ms,
+            peak_tflops=card.peak_tflops(FP16_FLOP_PER_LANE_CLOCK),
+            kernel=longest.kernel,
+            cycles=cycles,
+            valu_busy=sum(p.counters["VALUBusy"] * p.clocks for p in profiles) / cycles,
+            hbm_read_bytes=round(sum(p.bytes.hbm_read * p.scale for p in profiles)),
+            hbm_write_bytes=round(sum(p.bytes.hbm_write * p.scale for p in profiles)),
+            sampling_error=longest.sampling_error,
         )
 
 

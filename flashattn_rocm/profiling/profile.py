@@ -42,12 +42,14 @@ class Card:
         compute_units: with SIMDS_PER_CU SIMDs each.
         clock_mhz: of the compute units.
         hbm_gbps: nominal bandwidth, 1e9 bytes a second.
+        launch_us: microseconds that a launch costs beside its kernel's own time.
     """
 
     name: str
     compute_units: int
     clock_mhz: float
     hbm_gbps: float
+    launch_us: float
 
     def peak_tflops(self, flop_per_lane_clock: int) -> float:
         """Peak of the vector ALUs; each SIMD finishes 16 lanes a clock."""
@@ -212,19 +214,22 @@ def parse_profile(text: str) -> Profile:
         ProfileError: it is not such JSON, or lacks a key.
     """
     try:
-        raw: dict[str, Any] = json.loads(text)
-        nested: dict[str, Any] = {
-            "grid": tuple(raw.pop("grid")),
-            "block": tuple(raw.pop("block")),
-            "card": Card(**_known(Card, raw.pop("card"))),
-            "occupancy": Occupancy(**_known(Occupancy, raw.pop("occupancy"))),
-            "bytes": Bytes(**_known(Bytes, raw.pop("bytes"))),
-            "by_instruction": tuple(InstructionCost(*row) for row in raw.pop("by_instruction", [])),
-            "timeline": tuple(Issue(*row) for row in raw.pop("timeline", [])),
-        }
-        return Profile(**nested, **_known(Profile, raw))
+        return _profile(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProfileError(f"this is no profile of the simulator: {error!r} in {text[:200]!r}") from error
+
+
+def _profile(raw: dict[str, Any]) -> Profile:
+    nested: dict[str, Any] = {
+        "grid": tuple(raw.pop("grid")),
+        "block": tuple(raw.pop("block")),
+        "card": Card(**_known(Card, raw.pop("card"))),
+        "occupancy": Occupancy(**_known(Occupancy, raw.pop("occupancy"))),
+        "bytes": Bytes(**_known(Bytes, raw.pop("bytes"))),
+        "by_instruction": tuple(InstructionCost(*row) for row in raw.pop("by_instruction", [])),
+        "timeline": tuple(Issue(*row) for row in raw.pop("timeline", [])),
+    }
+    return Profile(**nested, **_known(Profile, raw))
 
 
 def _known(kind: type, raw: dict[str, Any]) -> dict[str, Any]:
@@ -234,19 +239,24 @@ def _known(kind: type, raw: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def timed_launches() -> Iterator[None]:
+def timed_launches() -> Iterator[list[Profile]]:
     """Launches on CPU tensors are timed inside the block; about ten times slower, with the same results.
+
+    Yields:
+        A list that holds the launches' profiles, in their order, once the block has ended.
 
     Raises:
         RuntimeError: the package was built without the simulator.
     """
     import flashattn_rocm._C as _C
 
+    profiles: list[Profile] = []
     _C.set_timed(True)
     try:
-        yield
+        yield profiles
     finally:
         _C.set_timed(False)
+        profiles += map(_profile, json.loads(_C.profiles()))
 
 
 def last_profile() -> Profile:
@@ -258,7 +268,7 @@ def last_profile() -> Profile:
     """
     import flashattn_rocm._C as _C
 
-    text = _C.last_profile()
-    if text is None:
+    profiles = json.loads(_C.profiles())
+    if not profiles:
         raise ProfileError("no launch was timed yet: run one inside timed_launches()")
-    return parse_profile(text)
+    return _profile(profiles[-1])

@@ -8,6 +8,7 @@ import torch
 from flashattn_rocm import flash_attn_func
 from flashattn_rocm.benchmarks import device
 from flashattn_rocm.benchmarks.device import Card, SimulatedDevice, choose_device
+from flashattn_rocm.profiling.profile import timed_launches
 
 
 def forward():
@@ -22,6 +23,26 @@ def test_the_simulated_card_tells_everything():
     assert measured.ms > 0
     assert measured.peak_tflops == pytest.approx(26.5, abs=0.1)
     assert None not in (measured.cycles, measured.valu_busy, measured.hbm_read_bytes, measured.sampling_error)
+
+
+def test_a_call_of_several_kernels_is_their_sum_and_the_starts_between_them():
+    once = SimulatedDevice().measure(forward)
+    twice = SimulatedDevice().measure(lambda: (forward(), forward()))
+    launch_ms = 0.004  # configs/gfx906.toml
+    assert twice.ms == pytest.approx(2 * once.ms + launch_ms, rel=0.02)
+    assert twice.cycles == pytest.approx(twice.ms * 1725e3)
+    assert twice.hbm_write_bytes == pytest.approx(2 * once.hbm_write_bytes, rel=0.1)
+    assert 0.5 * once.valu_busy < twice.valu_busy < once.valu_busy
+
+
+def test_timed_launches_gives_those_of_the_block_in_their_order():
+    with timed_launches() as profiles:
+        forward()
+        forward()
+    assert [profile.groups for profile in profiles] == [2, 2]
+    with timed_launches() as none:
+        pass
+    assert none == []
 
 
 @pytest.mark.parametrize("whole", [False, True])

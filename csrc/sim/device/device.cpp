@@ -76,7 +76,7 @@ WorkgroupStats Device::run(const Kernel& kernel, const Launch& launch, bool time
       timed_launch(timing_, launch, resources, occupancy(card_, resources), sampled_only_);
   const std::lock_guard lock(clock_mutex_);
   clock_.milliseconds += profile.milliseconds() + timing_.launch_us / 1e3;
-  last_profile_ = to_json(profile);
+  profiles_.push_back(to_json(profile));
   return {.wave_instructions = profile.instructions, .by_class = profile.timed.cus.instructions};
 }
 
@@ -85,9 +85,15 @@ Device::Clock Device::clock() const {
   return clock_;
 }
 
-std::string Device::last_profile() const {
+void Device::set_timed(bool timed) {
   const std::lock_guard lock(clock_mutex_);
-  return last_profile_;
+  if (timed && !timed_) profiles_.clear();
+  timed_ = timed;
+}
+
+std::vector<std::string> Device::profiles() const {
+  const std::lock_guard lock(clock_mutex_);
+  return profiles_;
 }
 
 }  // namespace fasim

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "device/card.h"
 #include "device/code_object.h"
@@ -35,7 +36,7 @@ class Device {
 
   // Whether launches are timed from now on; that is about ten times slower. Results are the same,
   // but the strict checks are off.
-  void set_timed(bool timed) { timed_ = timed; }
+  void set_timed(bool timed);
 
   // Whether timed launches run a sample of their workgroups only and leave the others undone.
   void set_sampled_only(bool sampled_only) { sampled_only_ = sampled_only; }
@@ -45,8 +46,8 @@ class Device {
     uint64_t untimed_launches = 0;
   };
   Clock clock() const;
-  // The last timed launch as JSON; empty: none yet.
-  std::string last_profile() const;
+  // The launches since they were timed last, each as JSON.
+  std::vector<std::string> profiles() const;
 
  private:
   WorkgroupStats run(const Kernel& kernel, const Launch& launch, bool timed, TraceSink* trace);
@@ -58,7 +59,7 @@ class Device {
   std::atomic<bool> timed_{false}, sampled_only_{false};
   mutable std::mutex clock_mutex_;
   Clock clock_;
-  std::string last_profile_;
+  std::vector<std::string> profiles_;
 };
 
 }  // namespace fasim

@@ -36,9 +36,21 @@ FASIM_API void flashattnSimSetSampledOnly(int sampled_only) {
 
 // The last timed launch as JSON, valid until the calling thread asks again; null: none.
 FASIM_API const char* flashattnSimLastProfile() {
+  const std::vector<std::string> profiles = Runtime::get().device.profiles();
+  if (profiles.empty()) return nullptr;
   thread_local std::string profile;
-  profile = Runtime::get().device.last_profile();
-  return profile.empty() ? nullptr : profile.c_str();
+  profile = profiles.back();
+  return profile.c_str();
+}
+
+// All launches since flashattnSimSetTimed(1) as a JSON list, valid likewise.
+FASIM_API const char* flashattnSimProfiles() {
+  thread_local std::string list;
+  list = "[";
+  for (const std::string& profile : Runtime::get().device.profiles())
+    list += (list.size() == 1 ? "" : ",") + profile;
+  list += "]";
+  return list.c_str();
 }
 
 FASIM_API const char* flashattnSimVersion() { return FLASHATTN_SIM_VERSION; }
