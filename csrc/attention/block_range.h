@@ -44,6 +44,14 @@ struct BlockRange {
             .end = end};
   }
 
+  // Steps [first, last) of these.
+  __device__ BlockRange part(int first, int last) const {
+    BlockRange it = *this;
+    it.begin = begin + first;
+    it.end = last < end - begin ? begin + last : end;
+    return it;
+  }
+
   __device__ bool is_whole(int block) const { return block >= whole_begin && block < whole_end; }
 
  private:

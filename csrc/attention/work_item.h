@@ -11,30 +11,11 @@
 
 namespace flashattn {
 
-struct WorkItem {
-  int batch;
-  int head_q;
-  int head_kv;
-  int first_row;  // of the query block
-
-  // The grid runs through groups of key heads, in a group through query blocks, and for each block
-  // through all query heads of the group: they share K and V in L2. The last block comes first:
-  // under a causal mask it sees the most keys and should not start late. core/grid.h says how many
-  // heads make a group.
-  template <Tile T>
-  __device__ static WorkItem from_grid(const FwdArgs& args) {
-    const int q_blocks = ceil_div(args.seqlen_q, T.block_m);
-    const int ratio = args.heads_q / args.heads_kv;
-    const int block_heads = ratio * args.heads_together;
-    const int index = static_cast<int>(blockIdx.x);
-    const int turn = index / block_heads, of_turn = index % block_heads;
-    const int head_kv = turn / q_blocks * args.heads_together + of_turn % args.heads_together;
-    return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
-            .head_q = head_kv * ratio + of_turn / args.heads_together,
-            .head_kv = head_kv,
-            .first_row = (q_blocks - 1 - turn % q_blocks) * T.block_m};
-  }
-};
+// The query block of this workgroup in a grid of fwd_grid().
+__device__ inline WorkItem item_of_grid(const FwdArgs& args, int block_m) {
+  const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
+  return work_item(args, block_m, batch, static_cast<int>(blockIdx.x));
+}
 
 // One sequence of the batch: its lengths, and its first rows where all sequences share one tensor.
 struct Sequence {

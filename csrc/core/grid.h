@@ -1,4 +1,4 @@
-// The grid of a forward launch. The kernel undoes it in attention/work_item.h.
+// The grid of a forward launch, and what its workgroups compute.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,36 @@ constexpr Grid fwd_grid(const FwdArgs& args, const Tile& tile) {
   return {q_blocks * static_cast<uint32_t>(args.heads_q),
           static_cast<uint32_t>(args.batch < kBatchFold ? args.batch : kBatchFold),
           static_cast<uint32_t>(ceil_div(args.batch, kBatchFold))};
+}
+
+// What a workgroup computes.
+struct WorkItem {
+  int32_t batch;
+  int32_t head_q;
+  int32_t head_kv;
+  int32_t first_row;  // of the query block
+};
+
+// A grid's x runs through groups of key heads, in a group through query blocks, and for each block
+// through all query heads of the group: they share K and V in L2. The last block comes first: under
+// a causal mask it sees the most keys and should not start late. heads_together() says how many
+// heads make a group.
+constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t batch, int32_t x) {
+  const int32_t q_blocks = ceil_div(args.seqlen_q, block_m);
+  const int32_t ratio = args.heads_q / args.heads_kv;
+  const int32_t block_heads = ratio * args.heads_together;
+  const int32_t turn = x / block_heads, of_turn = x % block_heads;
+  const int32_t head_kv = turn / q_blocks * args.heads_together + of_turn % args.heads_together;
+  return {.batch = batch,
+          .head_q = head_kv * ratio + of_turn / args.heads_together,
+          .head_kv = head_kv,
+          .first_row = (q_blocks - 1 - turn % q_blocks) * block_m};
+}
+
+// The same counted through the batch.
+constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t index) {
+  const int32_t of_batch = ceil_div(args.seqlen_q, block_m) * args.heads_q;
+  return work_item(args, block_m, index / of_batch, index % of_batch);
 }
 
 // How many key heads take turns. One keeps the least in L2: all compute units stream the same K and

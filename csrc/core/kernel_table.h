@@ -18,6 +18,7 @@ struct FwdKernel {
   Element element;
   int workgroups_per_cu;
   FwdClocks clocks;
+  bool split;  // takes SplitFwdArgs: cuts query blocks along the keys (core/fwd_split.h)
 };
 
 }  // namespace flashattn

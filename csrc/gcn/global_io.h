@@ -15,9 +15,9 @@ __device__ inline half8 load_elements(const half* src, int count) {
   return x;
 }
 
-template <int n>
-__device__ inline void store(half* dst, const half (&x)[n]) {
-  using Vec = half __attribute__((ext_vector_type(n), aligned(4)));
+template <class Element, int n>
+__device__ inline void store(Element* dst, const Element (&x)[n]) {
+  using Vec = Element __attribute__((ext_vector_type(n), aligned(4)));
   *reinterpret_cast<Vec*>(dst) = __builtin_bit_cast(Vec, x);
 }
 

@@ -26,19 +26,46 @@ class ForwardBlock {
   static constexpr bool kScaled = kBf16 || kModified;
 
  public:
-  __device__ ForwardBlock(const FwdArgs& args, LdsStorage<T, E>& lds)
-      : args_(args), item_(WorkItem::from_grid<T>(args)), lds_(lds) {}
+  __device__ ForwardBlock(const FwdArgs& args, LdsStorage<T, E>& lds) : args_(args), lds_(lds) {}
 
-  __device__ void run() {
-    if (item_.batch >= args_.batch) return;
+  // False if there is nothing to compute.
+  __device__ bool start(const WorkItem& item) {
+    item_ = item;
+    if (item_.batch >= args_.batch) return false;
     sequence_ = Sequence::of(args_, item_.batch);
-    if (item_.first_row >= sequence_.seqlen_q) return;
+    if (item_.first_row >= sequence_.seqlen_q) return false;
     visible_ = {sequence_.seqlen_q, sequence_.seqlen_k,
                 args_.top_left ? 0 : sequence_.seqlen_k - sequence_.seqlen_q, args_.window_left,
                 args_.window_right};
+    return true;
+  }
+
+  __device__ BlockRange blocks() const { return BlockRange::of<T>(visible_, item_.first_row); }
+
+  __device__ void attend(const BlockRange& range) {
     prologue();
-    body();
-    epilogue();
+    load_first(range.begin, range.begin < range.end);
+#pragma unroll 1
+    for (int block = range.begin; block < range.end; ++block)
+      step(block, range.is_whole(block), block + 1 < range.end);
+  }
+
+  __device__ void store() const {
+    const OutputRows out = {
+        .base = head_base(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
+        .row_stride = args_.o.row_stride,
+        .lse = args_.lse + sequence_.batch * args_.lse_batch_stride +
+               item_.head_q * args_.lse_head_stride + sequence_.first_q,
+        .count = sequence_.seqlen_q,
+        .columns = args_.head_dim_v,
+        .factor = o_factor(),
+        .sink = args_.sinks == nullptr ? -__builtin_inff() : args_.sinks[item_.head_q] * kLog2e};
+    store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
+  }
+
+  // Of the keys that were attended to, without a sink.
+  __device__ void store_partial(const PartialRows& out) const {
+    store_partial_output<T>(out, tile_row_, lane_in_group_, scale_log2_, o_factor(), row_, o_);
   }
 
  private:
@@ -61,14 +88,6 @@ class ForwardBlock {
     for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
       for (int c = 0; c < L::kCols; ++c) o_[i][c] = 0.0f;
-  }
-
-  __device__ void body() {
-    const auto range = BlockRange::of<T>(visible_, item_.first_row);
-    load_first(range.begin, range.begin < range.end);
-#pragma unroll 1
-    for (int block = range.begin; block < range.end; ++block)
-      step(block, range.is_whole(block), block + 1 < range.end);
   }
 
   // What a step needs at its start; nothing is read if there is no such step, but the registers are
@@ -196,18 +215,7 @@ class ForwardBlock {
         if (unseen(i * kGroups, j * kGroupLanes)) s[i][j] = -__builtin_inff();
   }
 
-  __device__ void epilogue() const {
-    const OutputRows out = {
-        .base = head_base(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
-        .row_stride = args_.o.row_stride,
-        .lse = args_.lse + sequence_.batch * args_.lse_batch_stride +
-               item_.head_q * args_.lse_head_stride + sequence_.first_q,
-        .count = sequence_.seqlen_q,
-        .columns = args_.head_dim_v,
-        .factor = kBf16 ? RowScale::inverse(v_exponent_) : 1.0f,
-        .sink = args_.sinks == nullptr ? -__builtin_inff() : args_.sinks[item_.head_q] * kLog2e};
-    store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
-  }
+  __device__ float o_factor() const { return kBf16 ? RowScale::inverse(v_exponent_) : 1.0f; }
 
   __device__ Rows rows(const TensorView& x, int head, int first, int count, int columns) const {
     return {.base = head_base(x, sequence_.batch, first, head),
@@ -245,7 +253,10 @@ __device__ inline void fwd(const FwdArgs& args) {
   __shared__ LdsStorage<T, E> lds;
   static_assert(sizeof(lds) == lds_bytes(T, E), "LdsStorage and core/lds_budget.h disagree");
   static_assert(fits_lds(T, E), "the tile needs more than 64 KiB of LDS");
-  ForwardBlock<T, E>(args, lds).run();
+  ForwardBlock<T, E> block(args, lds);
+  if (!block.start(item_of_grid(args, T.block_m))) return;
+  block.attend(block.blocks());
+  block.store();
 }
 
 }  // namespace flashattn

@@ -2,31 +2,24 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
 
 #include "core/grid.h"
 #include "fwd_table.h"
+#include "ops/split_plan.h"
 #include "ops/tuned_table.h"
 
 namespace flashattn {
 namespace {
 
-// Key blocks that a query block visits. The kernel's BlockRange does the same on the card.
+// Key blocks that a query block visits.
 struct Steps {
   double mean;
   int64_t most;
 };
-
-int64_t steps_of(const FwdArgs& args, const Tile& tile, int64_t first_row) {
-  const int64_t last_row = std::min<int64_t>(first_row + tile.block_m, args.seqlen_q) - 1;
-  const int64_t diagonal = int64_t{args.seqlen_k} - args.seqlen_q;
-  const int64_t end = std::min<int64_t>(args.seqlen_k, last_row + diagonal + args.window_right + 1);
-  const int64_t begin = std::max<int64_t>(0, first_row + diagonal - args.window_left);
-  if (end <= begin) return 0;
-  return (end + tile.block_n - 1) / tile.block_n - begin / tile.block_n;
-}
 
 // Query blocks are alike apart from where the mask cuts them, so 64 of them tell the mean.
 Steps count_steps(const FwdArgs& args, const Tile& tile) {
@@ -48,6 +41,36 @@ double step_clocks(const FwdKernel& kernel, int64_t together) {
   if (kernel.workgroups_per_cu == 1) return kernel.clocks.step;
   const double share = static_cast<double>(together - 1) / (kernel.workgroups_per_cu - 1);
   return kernel.clocks.step + share * (kernel.clocks.step_full - kernel.clocks.step);
+}
+
+// What the combine kernel and its launch take; the partial results are small.
+constexpr double kCombineClocks = 24000;
+
+// Each piece goes to the slot that is free first, as the card does it.
+double clocks_of_pieces(const FwdKernel& kernel, const SplitPlan& plan, int64_t compute_units) {
+  const auto slots = static_cast<size_t>(compute_units * kernel.workgroups_per_cu);
+  const auto together = ceil_div(static_cast<int32_t>(std::min(slots, plan.pieces.size())),
+                                 static_cast<int32_t>(compute_units));
+  std::vector<double> free_at(slots, 0.0);
+  for (const SplitPiece& piece : plan.pieces) {
+    std::ranges::pop_heap(free_at, std::greater{});
+    free_at.back() +=
+        kernel.clocks.fixed + (piece.last - piece.first) * step_clocks(kernel, together);
+    std::ranges::push_heap(free_at, std::greater{});
+  }
+  return std::ranges::max(free_at);
+}
+
+FwdChoice estimate_split(const FwdProblem& problem, const FwdKernel& kernel,
+                         const SplitPlan& plan) {
+  const Steps steps = count_steps(problem.args, kernel.tile);
+  const double rounds =
+      plan.whole / (static_cast<double>(problem.compute_units) * kernel.workgroups_per_cu);
+  const double round =
+      kernel.clocks.fixed + steps.mean * step_clocks(kernel, kernel.workgroups_per_cu);
+  const double total =
+      rounds * round + clocks_of_pieces(kernel, plan, problem.compute_units) + kCombineClocks;
+  return {kernel, plan.workgroups(), steps.mean, total};
 }
 
 FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
@@ -120,6 +143,12 @@ int max_head_dim() {
   return most;
 }
 
+std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel) {
+  FwdArgs args = problem.args;
+  args.heads_together = heads_together(args, kernel.tile, problem.compute_units);
+  return plan_split(args, kernel.tile, int64_t{problem.compute_units} * kernel.workgroups_per_cu);
+}
+
 std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
                                         std::span<const FwdKernel> rows) {
   std::vector<FwdChoice> choices;
@@ -130,7 +159,11 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
     if (columns != 0 && its > columns) continue;
     if (its < columns) choices.clear();
     columns = its;
-    choices.push_back(estimate(problem, row));
+    if (!row.split) {
+      choices.push_back(estimate(problem, row));
+    } else if (const auto plan = split_plan(problem, row)) {
+      choices.push_back(estimate_split(problem, row, *plan));
+    }
   }
   if (choices.empty()) {
     throw std::out_of_range(

@@ -10,6 +10,7 @@
 
 #include "core/fwd_args.h"
 #include "core/kernel_table.h"
+#include "ops/split_plan.h"
 
 namespace flashattn {
 
@@ -34,6 +35,9 @@ std::span<const FwdKernel> fwd_kernels();
 
 // The largest head_dim and head_dim_v of a row.
 int max_head_dim();
+
+// How a kernel with FwdKernel::split would share the work; nothing where it is of no use.
+std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel);
 
 // Every row for these columns and this access, the quickest first; the order depends on nothing but
 // the problem and the rows. Of rows that pad head_dim only those with the least padding. Throws

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -125,16 +126,62 @@ FwdArgs arguments(const FwdInputs& in, const FwdShape& shape, const FwdResult& r
   return args;
 }
 
-// One launch on the simulator. Its memory map belongs to the process: two threads that share a
-// tensor would register its bytes twice, or the first to finish would take them from the other.
-// So launches take turns; that costs little, since each one uses every core.
+// The simulator's memory map belongs to the process: two threads that share a tensor would register
+// its bytes twice, or the first to finish would take them from the other. So launches there take
+// turns; that costs little, since each one uses every core.
 template <class Args>
-void launch_on_simulator(const LaunchTarget& target, const Grid& grid, uint32_t threads,
-                         const Args& args, const TouchedMemory& touched) {
+void launch_kernel(const Placement& place, std::string_view kernel, const Grid& grid,
+                   uint32_t threads, const Args& args, const TouchedMemory& touched) {
+  const HipFunction function = CodeObject::on(place.api, place.device).function(kernel);
+  const LaunchTarget target{place.api, function, kernel, place.stream};
+  if (place.backend == Backend::kCard) return launch(target, grid, threads, args);
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const HostRegistration visible(target.api, touched);
   launch(target, grid, threads, args);
+}
+
+TouchedMemory touched_by(const FwdInputs& in, const at::Tensor& sinks, const FwdResult& result) {
+  const auto& [out, lse] = result;
+  TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
+  for (const at::Tensor& tensor : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
+  if (sinks.defined()) touched.inputs.push_back(byte_extent(sinks));
+  return touched;
+}
+
+// The launch that cuts query blocks along the keys, and the one that combines what the pieces
+// found.
+void launch_split(const Placement& place, const FwdKernel& kernel, const SplitPlan& plan,
+                  const FwdArgs& args, const at::TensorOptions& options,
+                  const TouchedMemory& touched) {
+  const Tile& tile = kernel.tile;
+  const auto floats = options.dtype(at::kFloat);
+  const at::Tensor partial_o = at::empty({plan.slots, tile.block_m, tile.head_dim_v}, floats);
+  const at::Tensor partial_lse = at::empty({plan.slots, tile.block_m}, floats);
+  SplitFwdArgs split{.fwd = args,
+                     .split = {.partial_o = partial_o.mutable_data_ptr<float>(),
+                               .partial_lse = partial_lse.mutable_data_ptr<float>(),
+                               .whole = plan.whole,
+                               .pieces = {}}};
+  std::ranges::copy(plan.pieces, split.split.pieces);
+  TouchedMemory with_parts = touched;
+  with_parts.outputs.push_back(byte_extent(partial_o));
+  with_parts.outputs.push_back(byte_extent(partial_lse));
+  launch_kernel(place, kernel.name, {plan.workgroups(), 1, 1},
+                static_cast<uint32_t>(tile.threads()), split, with_parts);
+
+  CombineArgs combine{.fwd = args,
+                      .partial_o = split.split.partial_o,
+                      .partial_lse = split.split.partial_lse,
+                      .block_m = tile.block_m,
+                      .columns = tile.head_dim_v,
+                      .items = {}};
+  std::ranges::copy(plan.items, combine.items);
+  const char* name =
+      kernel.element == Element::bf16 ? "flashattn_fwd_combine_bf16" : "flashattn_fwd_combine_f16";
+  const Grid grid{static_cast<uint32_t>(tile.block_m / kCombineRows),
+                  static_cast<uint32_t>(plan.items.size()), 1};
+  launch_kernel(place, name, grid, kCombineThreads, combine, with_parts);
 }
 
 }  // namespace
@@ -153,23 +200,20 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   FwdArgs args = arguments(in, shape, result, float_sinks);
   const Placement place = placement_of(q);
   const DeviceInfo device = place.api.device_info(place.device);
-  const FwdKernel kernel =
-      choose_fwd_kernel({args, q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
-                         rows_of_chunks(q, k, v, out), changes_scores(in), device.base_arch(),
-                         device.compute_units})
-          .kernel;
+  const FwdProblem problem{args,
+                           q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
+                           rows_of_chunks(q, k, v, out),
+                           changes_scores(in),
+                           device.base_arch(),
+                           device.compute_units};
+  const FwdKernel kernel = choose_fwd_kernel(problem).kernel;
   args.heads_together = heads_together(args, kernel.tile, device.compute_units);
-  const HipFunction function = CodeObject::on(place.api, place.device).function(kernel.name);
-  const LaunchTarget target{place.api, function, kernel.name, place.stream};
-  const Grid grid = fwd_grid(args, kernel.tile);
-  const auto threads = static_cast<uint32_t>(kernel.tile.threads());
-  if (place.backend == Backend::kSimulator) {
-    TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
-    for (const at::Tensor& tensor : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
-    if (float_sinks.defined()) touched.inputs.push_back(byte_extent(float_sinks));
-    launch_on_simulator(target, grid, threads, args, touched);
+  const TouchedMemory touched = touched_by(in, float_sinks, result);
+  if (kernel.split) {
+    launch_split(place, kernel, *split_plan(problem, kernel), args, q.options(), touched);
   } else {
-    launch(target, grid, threads, args);
+    launch_kernel(place, kernel.name, fwd_grid(args, kernel.tile),
+                  static_cast<uint32_t>(kernel.tile.threads()), args, touched);
   }
   return result;
 }

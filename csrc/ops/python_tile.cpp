@@ -62,7 +62,8 @@ FwdKernel fwd_kernel_of(const py::dict& row) {
           .tile = tile_of(row),
           .element = element_of(row),
           .workgroups_per_cu = row["workgroups_per_cu"].cast<int>(),
-          .clocks = {number("fixed"), number("step"), number("step_full")}};
+          .clocks = {number("fixed"), number("step"), number("step_full")},
+          .split = row["split"].cast<bool>()};
 }
 
 py::dict row_of(const FwdKernel& kernel) {
@@ -75,7 +76,7 @@ py::dict row_of(const FwdKernel& kernel) {
                   "rescale"_a = word(tile.rescale, kRescale),
                   "access"_a = word(tile.access, kAccess), "scores"_a = word(tile.scores, kScores),
                   "element"_a = word(kernel.element, kElement),
-                  "workgroups_per_cu"_a = kernel.workgroups_per_cu,
+                  "workgroups_per_cu"_a = kernel.workgroups_per_cu, "split"_a = kernel.split,
                   "lds_bytes"_a = lds_bytes(tile, kernel.element),
                   "clocks"_a = py::dict("fixed"_a = clocks.fixed, "step"_a = clocks.step,
                                         "step_full"_a = clocks.step_full));

@@ -23,6 +23,11 @@ FwdTable apply(const std::vector<FwdTuning>& tunings) {
         rest, rows.end(), [&](const FwdKernel& kernel) { return tuning.kernel == kernel.name; });
     if (row == rows.end()) continue;
     row->clocks = tuning.clocks;
+    // The kernel that splits has the same steps.
+    for (FwdKernel& other : rows) {
+      if (other.split && other.tile == row->tile && other.element == row->element)
+        other.clocks = tuning.clocks;
+    }
     std::rotate(rest, row, row + 1);
     ++rest;
   }

@@ -11,6 +11,7 @@ import torch
 from flashattn_rocm.profiling.profile import (
     FP16_FLOP_PER_LANE_CLOCK,
     WAVE_LANES,
+    longest,
     timed_launches,
 )
 from flashattn_rocm.sim.hip import simulator
@@ -78,24 +79,24 @@ class SimulatedDevice:
         self._whole = whole
 
     def measure(self, launch: Launch) -> Measurement:
-        """The sum of the simulator's profiles of the launches, and what it takes to start those after the first."""
+        """Sums the simulator's profiles of the launches, and what it takes to start those after the first."""
         with (
             timed_launches() as profiles,
             nullcontext() if self._whole else simulator().sampled_only(),
         ):
             launch()
-        card, longest = profiles[0].card, max(profiles, key=lambda profile: profile.clocks)
+        card, main = profiles[0].card, longest(profiles)
         ms = sum(p.milliseconds for p in profiles) + (len(profiles) - 1) * card.launch_us / 1e3
         cycles = ms * card.clock_mhz * 1e3
         return Measurement(
             ms=ms,
             peak_tflops=card.peak_tflops(FP16_FLOP_PER_LANE_CLOCK),
-            kernel=longest.kernel,
+            kernel=main.kernel,
             cycles=cycles,
             valu_busy=sum(p.counters["VALUBusy"] * p.clocks for p in profiles) / cycles,
             hbm_read_bytes=round(sum(p.bytes.hbm_read * p.scale for p in profiles)),
             hbm_write_bytes=round(sum(p.bytes.hbm_write * p.scale for p in profiles)),
-            sampling_error=longest.sampling_error,
+            sampling_error=main.sampling_error,
         )
 
 

@@ -1,7 +1,7 @@
 """The simulator's profile of one launch, as data classes. Every time in it is simulated."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -259,16 +259,12 @@ def timed_launches() -> Iterator[list[Profile]]:
         profiles += map(_profile, json.loads(_C.profiles()))
 
 
-def last_profile() -> Profile:
-    """The profile of the last timed launch in this process.
+def longest(profiles: Sequence[Profile]) -> Profile:
+    """The launch that took longest: of a call of several, the one to look at.
 
     Raises:
-        ProfileError: no launch was timed yet.
-        RuntimeError: the package was built without the simulator.
+        ProfileError: nothing was timed.
     """
-    import flashattn_rocm._C as _C
-
-    profiles = json.loads(_C.profiles())
     if not profiles:
-        raise ProfileError("no launch was timed yet: run one inside timed_launches()")
-    return _profile(profiles[-1])
+        raise ProfileError("no launch was timed: run one inside timed_launches()")
+    return max(profiles, key=lambda profile: profile.clocks)

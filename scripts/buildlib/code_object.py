@@ -87,16 +87,22 @@ def check_resources(
     Raises:
         BuildError: names each kernel that breaks a rule, with its numbers.
     """
-    faults = []
+    faults = [
+        f"{name}: {rule} is {has}, must be 0 ({found.vgprs} VGPRs, {found.sgprs} SGPRs)"
+        for name, found in resources.items()
+        for rule, has in (
+            ("vgpr_spill_count", found.vgpr_spills),
+            ("sgpr_spill_count", found.sgpr_spills),
+            ("private_segment_fixed_size", found.scratch_bytes),
+        )
+        if has != 0
+    ]
     for kernel in kernels:
         if kernel.name not in resources:
             faults.append(f"{kernel.name} is not in the code object")
             continue
         found = resources[kernel.name]
         rules = {
-            "vgpr_spill_count": (found.vgpr_spills, 0),
-            "sgpr_spill_count": (found.sgpr_spills, 0),
-            "private_segment_fixed_size": (found.scratch_bytes, 0),
             "group_segment_fixed_size": (found.lds_bytes, lds_budget[kernel.name]),
             "max_flat_workgroup_size": (found.threads, kernel.tile.threads),
         }

@@ -4,30 +4,56 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import FwdKernel, TileKernel
+from buildlib.tile_config import ELEMENTS, FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
 def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
-    """Writes the device translation unit: one __global__ function a kernel."""
-    functions = "".join(
-        f'extern "C" __global__ void FLASHATTN_WORKGROUP({kernel.tile.threads})\n'
-        f"    {kernel.name}(flashattn::FwdArgs args) {{\n"
-        f"  flashattn::fwd<{kernel.cpp}>(args);\n"
-        "}\n\n"
-        for kernel in kernels
-    )
+    """Writes the device translation unit: one __global__ function a kernel, and what split ones need beside."""
+    functions = []
+    for kernel in kernels:
+        args, body = _entry(kernel)
+        functions.append(_function(kernel.tile.threads, kernel.name, args, f"{body}<{kernel.cpp}>"))
+    if any(_splits(kernel) for kernel in kernels):
+        functions += [
+            _function(
+                "flashattn::kCombineThreads",
+                f"flashattn_fwd_combine_{element}",
+                "CombineArgs",
+                f"fwd_combine<flashattn::Element::{element}>",
+            )
+            for element in ELEMENTS
+        ]
     file = folder / "fwd_instances.hip"
-    write_if_changed(file, f'{_HEADER}#include "kernels/fwd.h"\n\n{functions}')
+    includes = "".join(f'#include "kernels/{name}.h"\n' for name in ("fwd_combine", "fwd_split"))
+    write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
     return file
+
+
+def _splits(kernel: TileKernel) -> bool:
+    return isinstance(kernel, FwdKernel) and kernel.split
+
+
+def _entry(kernel: TileKernel) -> tuple[str, str]:
+    return ("SplitFwdArgs", "fwd_split") if _splits(kernel) else ("FwdArgs", "fwd")
+
+
+def _function(threads: int | str, name: str, args: str, body: str) -> str:
+    return (
+        f'extern "C" __global__ void FLASHATTN_WORKGROUP({threads})\n'
+        f"    {name}(flashattn::{args} args) {{\n"
+        f"  flashattn::{body}(args);\n"
+        "}\n\n"
+    )
 
 
 def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
     """Writes the host's dispatch table; the order of the rows is that of the configuration."""
     rows = "".join(
         f'    {{"{kernel.name}", {kernel.cpp}, {kernel.tile.workgroups_per_cu}, '
-        f"{{{kernel.tile.clocks.fixed}, {kernel.tile.clocks.step}, {kernel.tile.clocks.step_full}}}}},\n"
+        f"{{{kernel.tile.clocks.fixed}, {kernel.tile.clocks.step}, {kernel.tile.clocks.step_full}}}, "
+        f"{'true' if kernel.split else 'false'}}},\n"
         for kernel in kernels
     )
     file = folder / "fwd_table.h"

@@ -203,7 +203,8 @@ def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
     return {
         "name": kernel.name,
         "element": kernel.element,
-        **tile.model_dump(exclude={"why", "clocks"}),
+        **tile.model_dump(exclude={"why", "clocks", "split"}),
+        "split": kernel.split,
         "head_dim_v": tile.columns_v,
         "threads": found.threads,
         "lds_bytes": found.lds_bytes,

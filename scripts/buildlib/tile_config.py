@@ -147,7 +147,15 @@ class FwdTile(TileShape):
 
     workgroups_per_cu: int = Field(gt=0, le=16)
     clocks: Clocks
+    # Also a kernel that cuts query blocks along the keys, where grids fill the card unevenly.
+    split: bool = False
     why: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _can_split(self) -> Self:
+        if self.split and self.scores != "plain":
+            raise ValueError(f"split=true goes with scores='plain', not with {self.scores!r}")
+        return self
 
 
 class TileKernel(BaseModel):
@@ -178,6 +186,12 @@ class FwdKernel(TileKernel):
     """A kernel of the build."""
 
     tile: FwdTile
+    split: bool = False
+
+    @property
+    def name(self) -> str:
+        """The symbol."""
+        return super().name + ("_split" if self.split else "")
 
 
 class TileConfig(_Strict):
@@ -190,8 +204,13 @@ class TileConfig(_Strict):
     timing: dict[str, int | float] = {}
 
     def fwd_kernels(self) -> list[FwdKernel]:
-        """In the order of the rows, one for each kind of element."""
-        return [FwdKernel(tile=tile, element=element) for tile in self.fwd for element in ELEMENTS]
+        """In the order of the rows, one for each kind of element, and those that split beside."""
+        return [
+            FwdKernel(tile=tile, element=element, split=split)
+            for tile in self.fwd
+            for split in ((False, True) if tile.split else (False,))
+            for element in ELEMENTS
+        ]
 
     def card_facts(self) -> list[dict[str, object]]:
         """One flat table for each card: what the simulator reads."""

@@ -55,7 +55,12 @@ def read_user_rows(file: Path) -> list[FwdTile]:
 
 
 def merge_rows(new: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
-    """The new rows in the place of the old ones of their kind; kinds that had none come last."""
+    """The new rows in the place of the old ones of their kind; kinds that had none come last.
+
+    A tile that also has a kernel that splits keeps it.
+    """
+    splits = [row.keys for row in old if row.split]
+    new = [row.model_copy(update={"split": row.keys in splits}) for row in new]
     kinds = dict.fromkeys(map(_kind, [*old, *new]))
     tuned = set(map(_kind, new))
     return [row for kind in kinds for row in (new if kind in tuned else old) if _kind(row) == kind]
@@ -79,6 +84,7 @@ def _render(row: FwdTile) -> str:
             lines.append(f"{key} = {_quoted(value) if isinstance(value, str) else value}\n")
     clocks = ", ".join(f"{key} = {value}" for key, value in row.clocks.model_dump().items())
     lines += [f"workgroups_per_cu = {row.workgroups_per_cu}\n", f"clocks = {{ {clocks} }}\n"]
+    lines += ["split = true\n"] if row.split else []
     return "".join([*lines, f"why = {_quoted(row.why)}\n"])
 
 

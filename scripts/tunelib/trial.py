@@ -76,6 +76,7 @@ class Trial:
             "name": self.tile.name,
             "workgroups_per_cu": self.workgroups_per_cu,
             "clocks": self.clocks.model_dump(),
+            "split": False,
         }
 
     def to_json(self) -> dict[str, Any]:

@@ -51,8 +51,18 @@ def test_a_row_makes_a_kernel_and_its_sources(configs, tmp_path):
     assert "FLASHATTN_WORKGROUP(256)" in instances
     assert f"flashattn::fwd<{tile}, flashattn::Element::f16>(args);" in instances
     table = write_fwd_table(tmp_path, kernels).read_text()
-    row = f"{tile}, flashattn::Element::bf16, 2, {{100, 10, 15}}"
+    row = f"{tile}, flashattn::Element::bf16, 2, {{100, 10, 15}}, false"
     assert f'{{"{kernels[1].name}", {row}}}' in table
+
+
+def test_a_row_that_splits_makes_a_second_kernel(configs, tmp_path):
+    (configs / "gfx906.toml").write_text(_HEAD + _ROW + "split = true\n")
+    kernels = load_config(("gfx906",)).fwd_kernels()
+    assert [kernel.name.endswith("_split") for kernel in kernels] == [False, False, True, True]
+    instances = write_fwd_instances(tmp_path, kernels).read_text()
+    assert f"{kernels[2].name}(flashattn::SplitFwdArgs args)" in instances
+    assert "flashattn_fwd_combine_bf16(flashattn::CombineArgs args)" in instances
+    assert f"{kernels[2].cpp}, 2, {{100, 10, 15}}, true" in write_fwd_table(tmp_path, kernels).read_text()
 
 
 def test_an_arch_without_a_file_uses_gfx906(configs):
@@ -69,6 +79,7 @@ def test_files_of_one_build_must_agree(configs):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("why =", 'split = true\nscores = "modified"\nwhy =', "split=true goes with scores='plain'"),
         ("head_dim = 64", "head_dim = 72", r"fwd\.0\.head_dim=72: .*multiple of 16"),
         ("block_m = 64", "block_m = 72", r"block_m=72 must be a multiple of 4 rows in each of waves=4"),
         (
