@@ -10,7 +10,7 @@ _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
 def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
-    """Writes the device translation unit: one __global__ function a kernel, and what split ones need beside."""
+    """Writes the device translation unit: one __global__ function a kernel, and what some need beside."""
     functions = []
     for kernel in kernels:
         args, body = _entry(kernel)
