@@ -7,6 +7,8 @@ import sys
 from flashattn_rocm.dispatch import add_dispatch_command
 from flashattn_rocm.info import BACKENDS, print_info
 from flashattn_rocm.profiling.cli import add_profile_command
+from flashattn_rocm_doctor.cli import add_arguments as add_doctor_arguments
+from flashattn_rocm_doctor.cli import run as run_doctor
 
 _VALIDATE = "flashattn_rocm.sim.validate"
 
@@ -45,6 +47,14 @@ def _parser() -> argparse.ArgumentParser:
         help="hip: a card; sim: the simulated card. Default: both, and one with a device is enough",
     )
     info.set_defaults(run=_info)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="what stops attention from running here, and what to do",
+        description="What stops attention from running here, and one sentence on what to do about each.",
+    )
+    add_doctor_arguments(doctor)
+    doctor.set_defaults(run=run_doctor)
 
     add_profile_command(commands)
     add_dispatch_command(commands)

@@ -12,7 +12,7 @@ except ImportError as error:
     raise ImportError(
         f"the extension of flashattn_rocm cannot be loaded ({error}); it must be built against the torch "
         f"that is installed ({torch.__version__}): run `pip install --no-build-isolation .` in the "
-        "repository"
+        "repository; `python -m flashattn_rocm_doctor` says more"
     ) from error
 
 __version__: str = importlib.metadata.version("flashattn-rocm")
