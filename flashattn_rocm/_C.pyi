@@ -2,27 +2,32 @@
 # ruff: noqa: N999 - the name of the extension
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, type_check_only
 
+@type_check_only
 class DeviceDescription(TypedDict):
     name: str
     arch: str
     compute_units: int
 
+@type_check_only
 class BackendDescription(TypedDict):
     library: str
     runtime_version: int
     devices: list[DeviceDescription]
 
+@type_check_only
 class ProbedLibrary(TypedDict):
     library: str
     symbols: list[str]
 
+@type_check_only
 class FwdClocks(TypedDict):
     fixed: int
     step: int
     step_full: int
 
+@type_check_only
 class FwdKernelRow(TypedDict):
     name: str
     head_dim: int
@@ -41,11 +46,13 @@ class FwdKernelRow(TypedDict):
     lds_bytes: int
     clocks: FwdClocks
 
+@type_check_only
 class FwdChoice(FwdKernelRow):
     workgroups: int
     mean_steps: float
     estimated_clocks: float
 
+@type_check_only
 class LdsBudget(TypedDict):
     q: int
     kv: int
@@ -54,6 +61,7 @@ class LdsBudget(TypedDict):
     total: int
     limit: int
 
+@type_check_only
 class FwdLaunch(TypedDict):
     grid: tuple[int, int, int]
     threads: int
