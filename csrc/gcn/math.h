@@ -17,8 +17,24 @@ __device__ inline float dot2(half2 a, half2 b, float acc) {
 }
 
 // v_exp_f32, 1 ULP, denormal results flushed. exp2f() would add four instructions to keep them,
-// for probabilities below 2^-126 that vanish beside the 1 of the row's maximum.
-__device__ inline float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+// for probabilities below 2^-126 that vanish beside the 1 of the row's maximum. LLVM 16 has no
+// builtin for it, and lowers exp2f() to the one instruction.
+__device__ inline float exp2(float x) {
+#if __has_builtin(__builtin_amdgcn_exp2f)
+  return __builtin_amdgcn_exp2f(x);
+#else
+  return __builtin_exp2f(x);
+#endif
+}
+
+// v_log_f32, with denormals as exp2.
+__device__ inline float log2(float x) {
+#if __has_builtin(__builtin_amdgcn_logf)
+  return __builtin_amdgcn_logf(x);
+#else
+  return __builtin_log2f(x);
+#endif
+}
 
 // One instruction each. __builtin_fmaxf quiets signalling NaNs first, with an instruction an
 // operand.
@@ -36,8 +52,6 @@ __device__ inline float max3(float a, float b, float c) {
 __device__ inline void scale_by(float& x, float factor) {
   asm("v_mul_f32 %0, %0, %1" : "+v"(x) : "v"(factor));
 }
-
-__device__ inline float log2(float x) { return __builtin_amdgcn_logf(x); }  // v_log_f32 is base 2
 
 __device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 

@@ -1,5 +1,6 @@
 """What a code object says of its kernels, and the checks that a build must pass."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,8 +82,16 @@ def check_resources(
     kernels: Sequence[FwdKernel],
     resources: Mapping[str, KernelResources],
     lds_budget: Mapping[str, int],
+    spills_allowed: bool = False,
 ) -> None:
     """Refuses what the compiler accepts in silence: spills, scratch, unplanned LDS, another workgroup.
+
+    Args:
+        arch: of the code object.
+        kernels: that it should hold.
+        resources: what it says of them, by name.
+        lds_budget: bytes that each may take, by name.
+        spills_allowed: name kernels that spill on stderr, and go on. Scratch for anything else is refused.
 
     Raises:
         BuildError: names each kernel that breaks a rule, with its numbers.
@@ -106,6 +115,16 @@ def check_resources(
             "group_segment_fixed_size": (found.lds_bytes, lds_budget[kernel.name]),
             "max_flat_workgroup_size": (found.threads, kernel.tile.threads),
         }
+        if not (spills_allowed and _only_spills(found)):
+            rules["vgpr_spill_count"] = (found.vgpr_spills, 0)
+            rules["sgpr_spill_count"] = (found.sgpr_spills, 0)
+            rules["private_segment_fixed_size"] = (found.scratch_bytes, 0)
+        elif found.scratch_bytes:
+            print(
+                f"{kernel.name} ({arch}) spills {found.vgpr_spills} registers with this compiler, and is "
+                "slower than with clang 18 or newer.",
+                file=sys.stderr,
+            )
         if arch == _TUNED_FOR and kernel.element == "f16":
             rules["workgroups_per_cu"] = (
                 workgroups_per_cu(arch, kernel.tile, found),
@@ -116,3 +135,8 @@ def check_resources(
             faults.append(f"{kernel.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
     if faults:
         raise BuildError(f"The code object for {arch} breaks the build's rules: {'; '.join(faults)}.")
+
+
+def _only_spills(found: KernelResources) -> bool:
+    """Whether all scratch is for spilled registers, 4 bytes each, and none for an array."""
+    return found.scratch_bytes <= 4 * found.vgpr_spills + 16

@@ -24,7 +24,9 @@ from buildlib.toolchain import (
     find_device_libs,
     find_host_compiler,
     find_linker,
+    flags_for_older_compilers,
     hip_include_flags,
+    may_spill,
 )
 
 _DEVICE_FOLDERS = ("core", "gcn", "attention", "kernels")
@@ -73,8 +75,9 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
         code_objects = list(
             pool.map(lambda arch: compile_kernels(arch, source, BUILD / "kernels" / arch), archs)
         )
+    spills_allowed = may_spill(find_device_compiler())
     for code_object in code_objects:
-        check_resources(code_object.arch, kernels, code_object.resources, lds_budget)
+        check_resources(code_object.arch, kernels, code_object.resources, lds_budget, spills_allowed)
     lib.mkdir(parents=True, exist_ok=True)
     (lib / "kernels.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
     (lib / "kernels.json").write_text(json.dumps(_manifest(kernels, code_objects), indent=1) + "\n")
@@ -99,6 +102,7 @@ def compile_command(arch: str, source: Path) -> list[str]:
         *("-O3", "-std=c++20", "-ffp-contract=off", "-mcode-object-version=5"),
         *_KEEP_UNIFORM_BRANCHES,
         *_NO_UNALIGNED_ACCESS,
+        *flags_for_older_compilers(compiler),
         *(_LINE_TABLES if arch == _SIMULATED_ARCH else ()),
         *warning_flags(),
         "-Rpass-analysis=kernel-resource-usage",

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 # 19 first: with it the kernels' register counts and the simulator's opcodes are tested. Then the newest.
-LLVM_VERSIONS = (19, 21, 20, 18, 17)
+LLVM_VERSIONS = (19, 21, 20, 18, 17, 16)
 
 # Each component's packages, the first that apt offers is taken; {v} is the LLVM version. Device libraries
 # are bitcode, which a compiler reads if its own LLVM is not older.

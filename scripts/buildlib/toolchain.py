@@ -13,7 +13,8 @@ from pathlib import Path
 from buildlib.errors import BuildError
 from buildlib.system_packages import LLVM_VERSIONS, how_to_install
 
-_OLDEST_LLVM = 17
+_OLDEST_LLVM = 16
+_OLDEST_SIMULATOR_LLVM = 17  # csrc/sim/CMakeLists.txt says why
 _HIP_HEADER = "hip/hip_runtime.h"
 _ABI_LIBRARY = "oclc_abi_version_500.bc"  # of code objects of version 5, which the kernels are compiled to
 
@@ -53,6 +54,24 @@ def find_device_compiler() -> DeviceCompiler:
         f"The GPU code needs clang {_OLDEST_LLVM} or newer with the AMDGPU target, and none was found "
         f"({searched}): {how_to_install('compiler')}."
     )
+
+
+def flags_for_older_compilers(compiler: DeviceCompiler) -> list[str]:
+    """What keeps the kernels' arrays in registers where the compiler would not by itself.
+
+    LLVM 16's inliner stops before the larger tiles' steps: their scores then lie in scratch (1408 bytes at
+    128 x 64 x D128), and what is read back from it is no longer uniform. Newer ones inline them all.
+    """
+    return ["-mllvm", "-inline-threshold=100000"] if compiler.llvm_version < 17 else []
+
+
+def may_spill(compiler: DeviceCompiler) -> bool:
+    """Whether a spill is the compiler's fault rather than the tile's.
+
+    The tiles are cut for the register allocator of LLVM 18 and newer. With 16 and 17 two kernels of D80
+    spill 12 and 15 registers, which costs time alone.
+    """
+    return compiler.llvm_version < 18
 
 
 def find_linker(compiler: DeviceCompiler) -> str:
@@ -169,7 +188,7 @@ def find_llvm_cmake_dir() -> Path:
     if asked := os.environ.get("LLVM_DIR"):
         return Path(asked)
     version = find_device_compiler().llvm_version
-    versions = dict.fromkeys((version, *LLVM_VERSIONS))
+    versions = [v for v in dict.fromkeys((version, *LLVM_VERSIONS)) if v >= _OLDEST_SIMULATOR_LLVM]
     roots = [Path(f"/usr/lib/llvm-{v}") for v in versions] + [rocm_path() / "llvm"]
     for root in roots:
         if (root / "lib/cmake/llvm/LLVMConfig.cmake").is_file():
@@ -179,7 +198,7 @@ def find_llvm_cmake_dir() -> Path:
 
 def _if_packaged(version: int) -> int | None:
     """ROCm's clang can be of a version that no distribution packages; then any will do."""
-    return version if version in LLVM_VERSIONS else None
+    return version if version in LLVM_VERSIONS and version >= _OLDEST_SIMULATOR_LLVM else None
 
 
 def _compiler_candidates() -> list[str]:

@@ -24,8 +24,9 @@ _KERNELS = load_config(("gfx906",)).fwd_kernels()
 _GOOD = KernelResources(233, 60, 0, 0, 0, 4096, _KERNELS[0].tile.threads)
 
 
-def _check(resources):
-    check_resources("gfx906", _KERNELS[:1], {_KERNELS[0].name: resources}, {_KERNELS[0].name: 4096})
+def _check(resources, spills_allowed=False):
+    name = _KERNELS[0].name
+    check_resources("gfx906", _KERNELS[:1], {name: resources}, {name: 4096}, spills_allowed)
 
 
 def test_good_kernel_passes():
@@ -46,6 +47,16 @@ def test_good_kernel_passes():
 def test_broken_rule_names_kernel_and_numbers(field, value, message):
     with pytest.raises(BuildError, match=f"{_KERNELS[0].name}: {message}"):
         _check(dataclasses.replace(_GOOD, **{field: value}))
+
+
+def test_an_older_compiler_may_spill_but_not_keep_arrays_in_scratch(capsys):
+    spilling = dataclasses.replace(_GOOD, vgpr_spills=12, scratch_bytes=52)
+    with pytest.raises(BuildError, match="private_segment_fixed_size is 52"):
+        _check(spilling)
+    _check(spilling, spills_allowed=True)
+    assert f"{_KERNELS[0].name} (gfx906) spills 12 registers" in capsys.readouterr().err
+    with pytest.raises(BuildError, match="private_segment_fixed_size is 1408"):
+        _check(dataclasses.replace(spilling, scratch_bytes=1408), spills_allowed=True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _UBUNTU_22_04 = ("clang-15", "lld-15", "llvm-15-dev", "rocm-device-libs", "cmake
 def test_missing_compiler(machine, apt_offers):
     apt_offers(_DEBIAN_12)
     with pytest.raises(
-        BuildError, match=r"clang 17 or newer .* install it with `sudo apt-get install clang-19`"
+        BuildError, match=r"clang 16 or newer .* install it with `sudo apt-get install clang-19`"
     ):
         toolchain.find_device_compiler()
 
@@ -41,6 +41,23 @@ def test_an_old_clang_does_not_hide_a_good_one(add_clang):
     add_clang("clang++", version="14.0.6")
     good = add_clang("clang++-18", version="18.1.8")
     assert toolchain.find_device_compiler() == toolchain.DeviceCompiler(str(good), 18, "clang version 18.1.8")
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "spills"), [(16, True, True), (17, False, True), (18, False, False)]
+)
+def test_what_older_compilers_need(version, flags, spills):
+    compiler = toolchain.DeviceCompiler("clang", version, "")
+    assert bool(toolchain.flags_for_older_compilers(compiler)) == flags
+    assert toolchain.may_spill(compiler) == spills
+
+
+def test_the_simulator_takes_no_llvm_16(add_clang, apt_offers):
+    apt_offers(_DEBIAN_12)
+    add_clang("clang++", version="16.0.6")
+    assert toolchain.find_device_compiler().llvm_version == 16
+    assert toolchain._if_packaged(16) is None
+    assert toolchain._if_packaged(17) == 17
 
 
 def test_rocm_comes_before_path(machine, add_clang):
