@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format kernels sim accuracy benchmark record-performance benchmark-simulator seeds clean
+.PHONY: help setup demo test test-long lint format kernels sim accuracy support-matrix benchmark record-performance benchmark-simulator seeds clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ sim: setup  ## build the simulator and its command-line tool
 
 accuracy: setup  ## the table of errors against float64
 	$(PYTHON_VENV) scripts/accuracy.py
+
+support-matrix: setup  ## run every feature at every head dim and dtype, and write docs/support-matrix.md
+	$(PYTHON_VENV) -m flashattn_rocm verify --matrix docs/support-matrix.md
 
 benchmark: setup  ## speed beside rivals, a few rows; scripts/benchmark.py --help has more
 	$(PYTHON_VENV) scripts/benchmark.py --quick

@@ -7,6 +7,7 @@ import sys
 from flashattn_rocm.dispatch import add_dispatch_command
 from flashattn_rocm.info import BACKENDS, print_info
 from flashattn_rocm.profiling.cli import add_profile_command
+from flashattn_rocm.verify.cli import add_verify_command
 from flashattn_rocm_doctor.cli import add_arguments as add_doctor_arguments
 from flashattn_rocm_doctor.cli import run as run_doctor
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     add_doctor_arguments(doctor)
     doctor.set_defaults(run=run_doctor)
 
+    add_verify_command(commands)
     add_profile_command(commands)
     add_dispatch_command(commands)
 

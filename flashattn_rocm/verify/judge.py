@@ -1,0 +1,62 @@
+"""Whether a result is right, by docs/numerics.md, for any tensor that torch can compute too."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Compared", "violation"]
+
+_MATH_ERRORS_ALLOWED = 2.0
+_MIN_COSINE = 0.9999
+_MAX_LSE_ERROR = 1e-3
+_MAX_FLOAT32_ERROR = 1e-5
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A result beside what it should be.
+
+    Attributes:
+        name: such as "out" or "dq"; "lse" is judged by a bound of its own.
+        got: of the kernel.
+        want: in float64.
+        by_torch: the same by torch's own math in the dtype of the inputs.
+    """
+
+    name: str
+    got: Tensor
+    want: Tensor
+    by_torch: Tensor
+
+
+def violation(compared: Compared) -> str:
+    """What is wrong, in a few words; empty if nothing is."""
+    got, want = compared.got.detach().cpu().double(), compared.want.detach().double()
+    if got.shape != want.shape:
+        return f"{compared.name} has shape {tuple(got.shape)}, not {tuple(want.shape)}"
+    finite = want.isfinite()
+    if not torch.equal(got.isfinite(), finite) or not torch.equal(got[~finite], want[~finite]):
+        return f"{compared.name}: inf or NaN in other places than in float64"
+    error = _largest(got - want, finite)
+    if compared.name == "lse":
+        return "" if error <= _MAX_LSE_ERROR else f"lse is off by {error:.1e}"
+    allowed = _allowed_error(compared, want, finite)
+    if error > allowed:
+        return f"{compared.name} is off by {error:.1e}, allowed are {allowed:.1e}"
+    cosine = torch.nn.functional.cosine_similarity(got[finite], want[finite], dim=0).item()
+    if want[finite].any() and cosine < _MIN_COSINE:
+        return f"{compared.name} has cosine {cosine:.5f}"
+    return ""
+
+
+def _allowed_error(compared: Compared, want: Tensor, finite: Tensor) -> float:
+    math_error = _largest(compared.by_torch.detach().double() - want, finite)
+    largest = _largest(want, finite)
+    allowed = _MATH_ERRORS_ALLOWED * math_error + largest * torch.finfo(compared.got.dtype).eps / 2
+    return max(allowed, _MAX_FLOAT32_ERROR) if compared.got.dtype == torch.float32 else allowed
+
+
+def _largest(values: Tensor, where: Tensor) -> float:
+    chosen = values[where & values.isfinite()]
+    return chosen.abs().max().item() if chosen.numel() else 0.0
