@@ -6,16 +6,19 @@ from flashattn_rocm_doctor.finding import Finding, fail, ok, warn
 __all__ = ["check_launch", "check_loading", "check_memory"]
 
 _LOW_MEMORY = 1 << 30
+_NO_BINARY = "hipErrorNoBinaryForGpu"
 
 
 def check_loading(runtime: ChildReport) -> list[Finding]:
     """Whether the runtime takes the code objects on each device."""
     findings = []
+    others_load = any(not device["load_error"] for device in runtime.all("device"))
     for device in runtime.all("device"):
         name = f"device {device['index']} ({device['name']})"
         if device["load_error"]:
+            refused = warn if others_load and _NO_BINARY in device["load_error"] else fail
             findings.append(
-                fail(
+                refused(
                     "code objects",
                     f"{name} refuses the kernels: {device['load_error']}",
                     "Build for this card's arch with PYTORCH_ROCM_ARCH, and reinstall if that is what the "

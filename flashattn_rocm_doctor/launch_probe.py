@@ -15,6 +15,7 @@ def main() -> None:
 
     import flashattn_rocm._C as _C
     from flashattn_rocm import __version__
+    from flashattn_rocm.manifest import kernel_archs
 
     report("package", version=__version__, built_for_rocm=_C.built_for_rocm_torch)
     for backend, usable in (("hip", cuda), ("sim", True)):
@@ -25,7 +26,9 @@ def main() -> None:
             continue
         report("backend", backend=backend, devices=devices, error="")
         if usable:
-            for index in range(len(devices)):
+            for index, device in enumerate(devices):
+                if device["arch"].split(":")[0] not in kernel_archs():
+                    continue  # the lines on kernels say so
                 _launch(f"cuda:{index}" if backend == "hip" else "cpu")
 
 

@@ -8,6 +8,7 @@ from flashattn_rocm_doctor.installation import Package, Torch
 
 __all__ = ["check_kernels", "check_runtime", "check_torch"]
 
+SUPPORTED_ARCHS = ("gfx900", "gfx906", "gfx908", "gfx90a")  # as in scripts/buildlib/archs.py
 _OLDEST_TORCH = (2, 7)
 _REBUILD = "pip install --no-build-isolation ."
 _REINSTALL = f"Reinstall with `{_REBUILD}` in the repository."
@@ -69,12 +70,15 @@ def check_torch(
                 "knows the card.",
             )
         ]
-    return [_torch_kernels(torch, imported["archs"], launch), *_built_for(package, launch)]
+    return [_torch_kernels(torch, package, imported["archs"], launch), *_built_for(package, launch)]
 
 
-def _torch_kernels(torch: Torch, archs: Sequence[str], launch: ChildReport) -> Finding:
+def _torch_kernels(
+    torch: Torch, package: Package | None, archs: Sequence[str], launch: ChildReport
+) -> Finding:
     known = {arch.split(":")[0] for arch in archs}
-    missing = [arch for arch in _device_archs(launch) if known and arch not in known]
+    ours = package.kernels if package is not None else {}
+    missing = [arch for arch in _device_archs(launch) if known and arch in ours and arch not in known]
     if missing:
         return fail(
             "torch",
@@ -172,7 +176,8 @@ def check_kernels(package: Package | None, archs: Sequence[str], launch: ChildRe
         ]
     if package.fault:
         return [fail("kernels", f"the code objects are damaged: {package.fault}", _REINSTALL)]
-    findings = [_resources(package, arch) for arch in dict.fromkeys(archs)]
+    others_served = any(arch in package.kernels for arch in archs)
+    findings = [_resources(package, arch, others_served) for arch in dict.fromkeys(archs)]
     if launch.first("torch") is not None and launch.first("package") is None:
         findings.append(
             fail(
@@ -184,14 +189,23 @@ def check_kernels(package: Package | None, archs: Sequence[str], launch: ChildRe
     return findings or [ok("kernels", f"{package.bundle} holds {', '.join(package.kernels)}")]
 
 
-def _resources(package: Package, arch: str) -> Finding:
+def _resources(package: Package, arch: str, others_served: bool) -> Finding:
     kernels = package.kernels.get(arch)
     if kernels is None:
-        return fail(
-            "kernels",
-            f"the device is a {arch}, and the package holds {', '.join(package.kernels)}",
-            f"Build for it: `PYTORCH_ROCM_ARCH={arch} {_REBUILD}`.",
-        )
+        found = f"a device is a {arch}, and the package holds {', '.join(package.kernels)}"
+        build = f"`PYTORCH_ROCM_ARCH={arch} {_REBUILD}`"
+        if others_served:
+            hide = "Hide that card with HIP_VISIBLE_DEVICES if programs should not pick it"
+            return warn(
+                "kernels", found, f"{hide}, or build for it: {build}." if _supported(arch) else f"{hide}."
+            )
+        if not _supported(arch):
+            return fail(
+                "kernels",
+                found,
+                f"Use a card of {', '.join(SUPPORTED_ARCHS)}: there are no kernels for others.",
+            )
+        return fail("kernels", found, f"Build for it: {build}.")
     most = max(kernel["vgpr"] for kernel in kernels)
     found = f"{len(kernels)} kernels for {arch}, up to {most} VGPRs"
     spilling = [kernel["name"] for kernel in kernels if kernel["spills"] or kernel["scratch"]]
@@ -212,3 +226,7 @@ def _device_archs(launch: ChildReport) -> list[str]:
         for device in backend["devices"]
     ]
     return [device["arch"].split(":")[0] for device in devices]
+
+
+def _supported(arch: str) -> bool:
+    return arch in SUPPORTED_ARCHS

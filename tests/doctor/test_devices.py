@@ -43,6 +43,14 @@ def test_refused_code_objects(only):
     assert "PYTORCH_ROCM_ARCH" in finding.advice
 
 
+def test_a_second_card_that_refuses_code_objects(only):
+    second = CARD | {"index": 1, "name": "RX 7900", "load_error": "hipErrorNoBinaryForGpu (209)"}
+    assert only(check_loading(ChildReport([CARD, second]))).status == "warn"
+    crashing = second | {"load_error": "hipErrorOutOfMemory (2)"}
+    assert only(check_loading(ChildReport([CARD, crashing]))).status == "fail"
+    assert only(check_loading(ChildReport([second]))).status == "fail"
+
+
 def test_full_memory(only):
     finding = only(check_memory(ChildReport([CARD | {"free": 500 << 20}])))
     assert (finding.status, finding.found) == ("warn", "device 0: 0.5 of 16.0 GiB free")

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from buildlib import archs
 from flashattn_rocm_doctor.child import ChildReport
 from flashattn_rocm_doctor.installation import Package, Torch
-from flashattn_rocm_doctor.software import check_kernels, check_runtime, check_torch
+from flashattn_rocm_doctor.software import SUPPORTED_ARCHS, check_kernels, check_runtime, check_torch
 
 ROCM = Torch("2.9.1+rocm6.3", "6.3.42134-a9a80e791", Path("/site/torch"))
 CPU = Torch("2.13.0+cpu", None, Path("/site/torch"))
@@ -155,8 +156,32 @@ def test_damaged_package(only):
 
 def test_no_kernels_for_the_device(only):
     finding = only(check_kernels(PACKAGE, ["gfx90a"], launched()))
-    assert finding.found == "the device is a gfx90a, and the package holds gfx906"
-    assert "PYTORCH_ROCM_ARCH=gfx90a pip install" in finding.advice
+    assert (finding.status, finding.found) == ("fail", "a device is a gfx90a, and the package holds gfx906")
+    assert finding.advice == "Build for it: `PYTORCH_ROCM_ARCH=gfx90a pip install --no-build-isolation .`."
+
+
+def test_a_card_that_has_no_kernels(only):
+    finding = only(check_kernels(PACKAGE, ["gfx1100"], launched()))
+    assert finding.status == "fail"
+    assert finding.advice.startswith("Use a card of gfx900, gfx906, gfx908, gfx90a")
+
+
+@pytest.mark.parametrize(("arch", "can_build"), [("gfx1100", False), ("gfx90a", True)])
+def test_a_second_card_of_another_arch(only, arch, can_build):
+    finding = only(check_kernels(PACKAGE, ["gfx906", arch], launched()))
+    assert finding.status == "warn"
+    assert "HIP_VISIBLE_DEVICES" in finding.advice
+    assert ("PYTORCH_ROCM_ARCH" in finding.advice) == can_build
+
+
+def test_a_second_card_that_torch_has_no_kernels_for():
+    devices = [{"arch": "gfx906:sramecc+:xnack-"}, {"arch": "gfx1100"}]
+    two = launched({"backend": {"backend": "hip", "devices": devices, "error": ""}})
+    assert [finding.status for finding in check_torch(ROCM, PACKAGE, two, card=True)] == ["ok"]
+
+
+def test_supported_archs_are_those_of_the_build():
+    assert SUPPORTED_ARCHS == archs.SUPPORTED
 
 
 @pytest.mark.parametrize("fault", [{"spills": 12}, {"scratch": 52}])
