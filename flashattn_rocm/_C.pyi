@@ -82,7 +82,7 @@ def rank_fwd(
     heads_kv: int,
     head_dim: int,
     causal: bool,
-    bf16: bool = False,
+    element: str = "f16",
     chunks: bool = True,
     changes_scores: bool = False,
     compute_units: int = 60,

@@ -16,6 +16,7 @@ from flashattn_rocm._extension import backend_devices
 __all__ = ["DispatchChoice", "add_dispatch_command", "explain_dispatch", "use_tile"]
 
 _TILE_VARIABLE = "FLASHATTN_ROCM_FWD_TILE"
+_ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def explain_dispatch(
         heads_kv: of k and v; None: as heads.
         batch: sequences.
         causal: as in flash_attn_func.
-        dtype: float16 or bfloat16.
+        dtype: float16, bfloat16 or float32.
         aligned: every tensor allows 16-byte access: addresses and strides are multiples of 4 bytes,
             head_dim is one of 8.
         changes_scores: softcap, ALiBi, a bias or a mask is given.
@@ -96,8 +97,8 @@ def explain_dispatch(
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
-    if dtype not in (torch.float16, torch.bfloat16):
-        raise ValueError(f"dtype={dtype} must be torch.float16 or torch.bfloat16")
+    if dtype not in _ELEMENTS:
+        raise ValueError(f"dtype={dtype} must be torch.float16, torch.bfloat16 or torch.float32")
     if heads % heads_kv != 0:
         raise ValueError(f"heads_kv={heads_kv} must divide heads={heads}")
     if arch is None or compute_units is None:
@@ -107,7 +108,7 @@ def explain_dispatch(
     try:
         ranking = _C.rank_fwd(
             *(batch, seqlen_q, seqlen_k, heads, heads_kv, head_dim, causal),
-            bf16=dtype == torch.bfloat16,
+            element=_ELEMENTS[dtype],
             chunks=aligned,
             changes_scores=changes_scores,
             compute_units=compute_units,
@@ -162,7 +163,11 @@ def add_dispatch_command(commands: "argparse._SubParsersAction[argparse.Argument
     parser.add_argument("--heads-kv", type=int, help="divides --heads; default: as --heads")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--causal", action="store_true")
-    parser.add_argument("--bf16", action="store_true", help="default: fp16")
+    dtype = parser.add_mutually_exclusive_group()
+    dtype.add_argument(
+        "--bf16", dest="dtype", action="store_const", const=torch.bfloat16, help="default: fp16"
+    )
+    dtype.add_argument("--fp32", dest="dtype", action="store_const", const=torch.float32)
     parser.add_argument("--changes-scores", action="store_true", help="softcap, ALiBi, a bias or a mask")
     parser.add_argument("--unaligned", action="store_true", help="tensors that 16-byte access does not fit")
     parser.add_argument("--arch", help="of the card; default: that of the first device")
@@ -179,7 +184,7 @@ def _run(options: argparse.Namespace) -> int:
         heads_kv=options.heads_kv,
         batch=options.batch,
         causal=options.causal,
-        dtype=torch.bfloat16 if options.bf16 else torch.float16,
+        dtype=options.dtype or torch.float16,
         aligned=not options.unaligned,
         changes_scores=options.changes_scores,
         arch=options.arch,

@@ -6,8 +6,9 @@ https://github.com/Dao-AILab/flash-attention; keyword-only arguments after them 
 
 What all six functions share:
 
-* dtype float16 or bfloat16, the same for all of q, k, v; any strides (a last dimension that is not contiguous
-  is copied first, as upstream does); head_dim 1 to 512, padded inside the kernel; v may have another.
+* dtype float16, bfloat16 or (beyond flash-attn) float32, the same for all of q, k, v; any strides (a last
+  dimension that is not contiguous is copied first, as upstream does); head_dim 1 to 512, padded inside the
+  kernel; v may have another.
 * Fewer heads in k and v than in q give grouped-query attention: query head h reads key/value head
   ``h // (num_heads // num_heads_k)``.
 * Query i sees key j iff ``-left <= j - (i + seqlen_k - seqlen_q) <= right`` (aligned at the bottom right),

@@ -1,5 +1,6 @@
-// bf16 in fp16 arithmetic, right for every finite value.
+// The kinds of numbers that Q, K, V and O hold, and what the products make of them.
 //
+// fp16 and fp32 are multiplied as they are. bf16 is taken to fp16, right for every finite value:
 // fp16 holds the 8 significant bits of a bf16 number exactly, but not its 8 bits of exponent. So a
 // row of Q or K is multiplied by the power of two that brings its largest element to 2^14 while it
 // is staged, and its scores by the inverse. For V, whose rows are summed, one power serves a whole
@@ -7,10 +8,21 @@
 // below fp16's range then is 2^-29 of the largest element of its row (Q, K) or of V.
 #pragma once
 
+#include "core/tile.h"
 #include "gcn/bf16.h"
+#include "gcn/math.h"
 #include "gcn/vec.h"
 
 namespace flashattn {
+
+// acc + a * b over the numbers of a word.
+template <Element E>
+__device__ inline float multiply_add(uint32_t a, uint32_t b, float acc) {
+  if constexpr (E == Element::f32)
+    return __builtin_fmaf(__builtin_bit_cast(float, a), __builtin_bit_cast(float, b), acc);
+  else
+    return gcn::dot2(gcn::as_half2(a), gcn::as_half2(b), acc);
+}
 
 // A power of two and its inverse, from the exponent field of the largest element.
 struct RowScale {

@@ -11,7 +11,7 @@ namespace flashattn {
 
 struct OutputRows {
   gcn::half* base;
-  int64_t row_stride;
+  int64_t row_stride;  // in halves
   float* lse;
   int count;
   int columns;
@@ -19,20 +19,25 @@ struct OutputRows {
   float sink;    // in base 2, -inf for none
 };
 
-// A lane holds at most 4 adjacent columns, so it stores 8 bytes; the 16 lanes of a group fill
-// whole 64-byte lines together.
 template <Element E>
-__device__ inline gcn::half narrow(float x) {
-  if constexpr (E == Element::bf16) return __builtin_bit_cast(gcn::half, gcn::float_to_bf16(x));
-  return static_cast<gcn::half>(x);
+__device__ inline auto narrow(float x) {
+  if constexpr (E == Element::f32)
+    return x;
+  else if constexpr (E == Element::bf16)
+    return __builtin_bit_cast(gcn::half, gcn::float_to_bf16(x));
+  else
+    return static_cast<gcn::half>(x);
 }
 
+// A lane holds at most 4 adjacent columns, so it stores 8 bytes, or 16 of fp32; the 16 lanes of a
+// group fill whole 64-byte lines together.
 template <Tile T, Element E, int width>
 __device__ inline void store_stripe(const OutputRows& out, int row, int column, const float* o,
                                     float factor) {
   const int left = out.columns - column;
-  gcn::half* const to = out.base + row * out.row_stride + column;
-  gcn::half x[width];
+  using Number = decltype(narrow<E>(0.0f));
+  Number* const to = reinterpret_cast<Number*>(out.base + row * out.row_stride) + column;
+  Number x[width];
 #pragma unroll
   for (int c = 0; c < width; ++c) x[c] = narrow<E>(o[c] * factor);
   if constexpr (T.access == Access::elements || width == 1) {

@@ -7,23 +7,24 @@
 
 namespace flashattn {
 
-template <Tile T>
-using KTile = gcn::half[T.block_n][k_pitch_halves(T)];
+template <Tile T, Element element>
+using KTile = gcn::half[T.block_n][k_pitch_halves(T, element)];
 
-template <Tile T>
-using VTile = uint32_t[T.block_n / 2][v_pitch_pairs(T)];  // (key, key + 16) of one column
+// (key, key + 16) of one column, or one number of fp32.
+template <Tile T, Element element>
+using VTile = uint32_t[T.block_n / per_word(element)][v_pitch_words(T)];
 
-template <Tile T, KvBuffers kv>
+template <Tile T, Element element, KvBuffers kv>
 struct KvStorage {
-  alignas(16) KTile<T> k;
-  alignas(16) VTile<T> v;
+  alignas(16) KTile<T, element> k;
+  alignas(16) VTile<T, element> v;
 };
 
-template <Tile T>
-struct KvStorage<T, KvBuffers::in_turns> {
+template <Tile T, Element element>
+struct KvStorage<T, element, KvBuffers::in_turns> {
   union {
-    alignas(16) KTile<T> k;
-    alignas(16) VTile<T> v;
+    alignas(16) KTile<T, element> k;
+    alignas(16) VTile<T, element> v;
   };
 };
 
@@ -40,9 +41,9 @@ struct ScaleStorage<T, Element::bf16> {
 
 template <Tile T, Element element>
 struct LdsStorage {
-  alignas(16) gcn::half q[T.block_m][q_pitch_halves(T)];
-  KvStorage<T, T.kv> kv;
-  alignas(16) uint32_t p[T.block_m][p_pitch_pairs(T)];  // (key, key + 16) of one row
+  alignas(16) gcn::half q[T.block_m][q_pitch_halves(T, element)];
+  KvStorage<T, element, T.kv> kv;
+  alignas(16) uint32_t p[T.block_m][p_pitch_words(T, element)];  // as in V, of one row
   [[no_unique_address]] ScaleStorage<T, element> scales;
 };
 

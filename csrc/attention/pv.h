@@ -2,30 +2,32 @@
 // rows, because there each lane needs all keys of a row.
 #pragma once
 
+#include "attention/element.h"
 #include "attention/lds_storage.h"
-#include "gcn/math.h"
 #include "gcn/wave.h"
 
 namespace flashattn {
 
 // Stores the probabilities of keys [part * p_keys, (part + 1) * p_keys).
 template <Tile T, Element E>
-__device__ inline void store_p(LdsStorage<T, E>& lds, int first_row, int lane_in_group, int part,
-                               const uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / 2]) {
-  constexpr int kPartPairs = T.p_keys / 2 / kGroupLanes;  // of one lane
+__device__ inline void store_p(
+    LdsStorage<T, E>& lds, int first_row, int lane_in_group, int part,
+    const uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / per_word(E)]) {
+  constexpr int kPartWords = T.p_keys / per_word(E) / kGroupLanes;  // of one lane
 #pragma unroll
   for (int i = 0; i < Shape<T>::kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < kPartPairs; ++j)
-      lds.p[first_row + i * kGroups][lane_in_group + j * kGroupLanes] = p[i][part * kPartPairs + j];
+    for (int j = 0; j < kPartWords; ++j)
+      lds.p[first_row + i * kGroups][lane_in_group + j * kGroupLanes] = p[i][part * kPartWords + j];
   gcn::wave_fence();
 }
 
-// Pairs [0, 4) of P and V from `first_pair` on, then the 4 after them, and so on.
+// Pairs [0, 4) of P and V from `first_pair` on, then the 4 after them, and so on; of fp32 not pairs
+// of keys, but keys.
 //
 // A unit is a pair of keys and a stripe of columns: kRows x 4 products. Streamed: while one unit is
 // multiplied the V of the unit kAhead later and a share of the next 4 pairs of P are read.
-template <Tile T>
+template <Tile T, Element E>
 class PvPairs {
   using L = Shape<T>;
   using Columns = Stripes<T>;
@@ -35,7 +37,6 @@ class PvPairs {
   static_assert(kUnits % kRing == 0);
 
  public:
-  template <Element E>
   __device__ PvPairs(const LdsStorage<T, E>& lds, int first_row, int lane_in_group, int first_pair)
       : p_at_(&lds.p[first_row][0]),
         v_at_(&lds.kv.v[first_pair][0]),
@@ -71,7 +72,7 @@ class PvPairs {
       if constexpr (kStreamed) gcn::pin_schedule();
     });
     p_at_ += 4;
-    v_at_ += 4 * v_pitch_pairs(T);
+    v_at_ += 4 * v_pitch_words(T);
   }
 
   // Rows of P are read evenly along the units.
@@ -86,19 +87,19 @@ class PvPairs {
 #pragma unroll
       for (int c = 0; c < stripe.width; ++c) {
         float& acc = o[i][stripe.first + c];
-        acc = gcn::dot2(gcn::as_half2(p[i][unit / Columns::kCount]), gcn::as_half2(v[c]), acc);
+        acc = multiply_add<E>(p[i][unit / Columns::kCount], v[c], acc);
       }
   }
 
   __device__ gcn::pairs4 p4(int i, int pair) const {
-    return lds_read<gcn::pairs4>(p_at_ + i * kGroups * p_pitch_pairs(T) + pair);
+    return lds_read<gcn::pairs4>(p_at_ + i * kGroups * p_pitch_words(T, E) + pair);
   }
 
   template <int unit>
   __device__ gcn::pairs4 v() const {
     constexpr Stripe stripe = Columns::at(unit % Columns::kCount);
     const uint32_t* at =
-        v_at_ + unit / Columns::kCount * v_pitch_pairs(T) + Columns::column(stripe, lane_in_group_);
+        v_at_ + unit / Columns::kCount * v_pitch_words(T) + Columns::column(stripe, lane_in_group_);
     if constexpr (stripe.width == 4) {
       return lds_read<gcn::pairs4>(at);
     } else if constexpr (stripe.width == 2) {
@@ -119,9 +120,10 @@ class PvPairs {
 template <Tile T, Element E>
 __device__ inline void accumulate_pv(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
                                      int part, float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
-  PvPairs<T> pairs(lds, first_row, lane_in_group, part * T.p_keys / 2);
+  constexpr int kPairs = T.p_keys / per_word(E);
+  PvPairs<T, E> pairs(lds, first_row, lane_in_group, part * kPairs);
 #pragma unroll 1
-  for (int pair = 0; pair + 8 < T.p_keys / 2; pair += 8) pairs.template multiply8<false>(o);
+  for (int pair = 0; pair + 8 < kPairs; pair += 8) pairs.template multiply8<false>(o);
   pairs.template multiply8<true>(o);
   gcn::wave_fence();
 }

@@ -1,26 +1,25 @@
 // S = Q K^T for the rows and keys of one lane: an outer product of kRows x kKeys over LDS.
 #pragma once
 
+#include "attention/element.h"
 #include "attention/lds_storage.h"
-#include "gcn/math.h"
 #include "gcn/wave.h"
 
 namespace flashattn {
 
-// Columns [0, 16) of Q and K, then the 16 after them, and so on.
+// Columns [0, 16) of Q and K, then the 16 after them, and so on; of fp32 half as many.
 //
 // Streamed: the operands of the next 8 columns are read while the current 8 are multiplied. Q is
 // reloaded in place, two rows as soon as both are used; K has a second set of registers. The
 // schedule is pinned after each row, or the compiler gathers the reads in one burst that the LDS
 // queue cannot take (15.0 -> 16.9 simulated TFLOPS at D128). Of two rows the second goes first: its
 // operand was read last, so one s_waitcnt serves both.
-template <Tile T>
+template <Tile T, Element E>
 class QkColumns {
   using L = Shape<T>;
   static constexpr bool kStreamed = T.operands == Operands::streamed;
 
  public:
-  template <Element E>
   __device__ QkColumns(const LdsStorage<T, E>& lds, int first_row, int lane_in_group)
       : q_at_(&lds.q[first_row][0]), k_at_(&lds.kv.k[lane_in_group][0]) {
     if constexpr (kStreamed) read<0>(0);
@@ -68,10 +67,11 @@ class QkColumns {
   __device__ static void multiply_row(const gcn::half8& q, const gcn::half8 (&k)[L::kKeys],
                                       float (&s)[L::kKeys]) {
 #pragma unroll
-    for (int e = 0; e < 8; e += 2)
+    for (int word = 0; word < 4; ++word)
 #pragma unroll
       for (int j = 0; j < L::kKeys; ++j)
-        s[j] = gcn::dot2({q[e], q[e + 1]}, {k[j][e], k[j][e + 1]}, s[j]);
+        s[j] = multiply_add<E>(__builtin_bit_cast(gcn::pairs4, q)[word],
+                               __builtin_bit_cast(gcn::pairs4, k[j])[word], s[j]);
   }
 
   template <int set>
@@ -83,10 +83,10 @@ class QkColumns {
   }
 
   __device__ gcn::half8 q8(int i, int col) const {
-    return lds_read<gcn::half8>(q_at_ + i * kGroups * q_pitch_halves(T) + col);
+    return lds_read<gcn::half8>(q_at_ + i * kGroups * q_pitch_halves(T, E) + col);
   }
   __device__ gcn::half8 k8(int j, int col) const {
-    return lds_read<gcn::half8>(k_at_ + j * kGroupLanes * k_pitch_halves(T) + col);
+    return lds_read<gcn::half8>(k_at_ + j * kGroupLanes * k_pitch_halves(T, E) + col);
   }
 
   const gcn::half* q_at_;
@@ -104,9 +104,10 @@ __device__ inline void score_block(const LdsStorage<T, E>& lds, int first_row, i
 #pragma unroll
     for (int j = 0; j < L::kKeys; ++j) s[i][j] = 0.0f;
 
-  QkColumns<T> columns(lds, first_row, lane_in_group);
+  QkColumns<T, E> columns(lds, first_row, lane_in_group);
 #pragma unroll 1
-  for (int col = 0; col + 16 < T.head_dim; col += 16) columns.template multiply16<false>(s);
+  for (int col = 0; col + 16 < T.head_dim * halves_of(E); col += 16)
+    columns.template multiply16<false>(s);
   columns.template multiply16<true>(s);
 }
 

@@ -1,5 +1,5 @@
 // What may change scores between QK^T and the softmax, in this order: softcap, ALiBi, bias or mask
-// (Scores::modified). Scores come as products and leave scaled, in base 2.
+// (Scores::modified). Scores come as products, a factor before softmax's, and leave in base 2.
 #pragma once
 
 #include "attention/block_range.h"
@@ -24,12 +24,13 @@ class ScoreChanger {
   using Block = float (&)[rows][keys];
 
  public:
-  __device__ ScoreChanger(const FwdArgs& args, const Visible& visible, int batch, int head)
-      : args_(args), visible_(visible), batch_(batch), head_(head) {}
+  __device__ ScoreChanger(const FwdArgs& args, const Visible& visible, int batch, int head,
+                          float factor)
+      : args_(args), visible_(visible), batch_(batch), head_(head), factor_(factor) {}
 
   __device__ void operator()(Block s, const ScorePlace& place) const {
     const ScoreChanges& c = args_.scores;
-    for_each(s, [&](float& x, int, int) { x *= args_.softmax_scale; });
+    for_each(s, [&](float& x, int, int) { x *= factor_; });
     if (c.softcap != 0.0f) {
       const float inverse = 1.0f / c.softcap;
       for_each(s, [&](float& x, int, int) { x = c.softcap * tanh(x * inverse); });
@@ -98,6 +99,7 @@ class ScoreChanger {
   const FwdArgs& args_;
   const Visible& visible_;
   int batch_, head_;
+  float factor_;
 };
 
 }  // namespace flashattn

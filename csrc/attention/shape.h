@@ -21,13 +21,11 @@ template <Tile T>
 struct Shape {
   static constexpr int kRows = T.rows_per_wave() / kGroups;  // query rows of a lane
   static constexpr int kKeys = T.block_n / kGroupLanes;      // keys of a lane in a block
-  static constexpr int kPairs = T.block_n / 2;               // pairs of keys in a block
   static constexpr int kCols = T.head_dim_v / kGroupLanes;   // O columns of a lane
 
   static_assert(T.block_m % (T.waves * kGroups) == 0, "block_m: whole rows for each lane group");
-  static_assert(T.block_n % (2 * kGroupLanes) == 0, "block_n: keys are paired 16 apart");
-  static_assert(T.block_n % T.p_keys == 0 && T.p_keys % (2 * kGroupLanes) == 0,
-                "p_keys: whole pairs, and whole parts of block_n");
+  static_assert(T.block_n % T.p_keys == 0 && T.p_keys % kGroupLanes == 0,
+                "p_keys: as many for each lane, and whole parts of block_n");
   static_assert(T.head_dim % 16 == 0 && T.head_dim_v % kGroupLanes == 0,
                 "head_dim: the inner loops take 16 columns at a time");
 };

@@ -14,7 +14,7 @@
 
 namespace flashattn {
 
-inline constexpr float kSlack = 8.0f;  // of the 16 powers of two of fp16, in which P is stored
+inline constexpr float kSlack = 8.0f;  // of the 16 powers of two of fp16, in which P may be stored
 
 // The 16 lanes of a group share a row: `limit` is the same in all of them, `sum` is each lane's
 // share until finish().
@@ -52,8 +52,6 @@ struct SoftmaxRow {
 // moves.
 template <Tile T, int rows, int keys, int cols>
 class BlockSoftmax {
-  static_assert(keys % 2 == 0);
-
  public:
   __device__ BlockSoftmax(float scale, SoftmaxRow (&row)[rows]) : scale_(scale), row_(row) {}
 
@@ -76,24 +74,32 @@ class BlockSoftmax {
     }
   }
 
-  // Pairs of probabilities in fp16.
-  __device__ void probabilities(const float (&score)[rows][keys], uint32_t (&p)[rows][keys / 2]) {
+  // Each in fp32, or pairs in fp16.
+  template <int words>
+  __device__ void probabilities(const float (&score)[rows][keys], uint32_t (&p)[rows][words]) {
+    constexpr bool kPairs = words < keys;
+    static_assert(words == (kPairs ? keys / 2 : keys) && (!kPairs || keys % 2 == 0));
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       const float shift = row_[i].shift(scale_);
 #pragma unroll
-      for (int j = 0; j < keys; j += 2) {
+      for (int j = 0; j < keys; j += keys / words) {
         const float a = gcn::exp2(__builtin_fmaf(score[i][j], scale_, -shift));
-        const float b = gcn::exp2(__builtin_fmaf(score[i][j + 1], scale_, -shift));
         row_[i].sum += a;
-        row_[i].sum += b;
-        p[i][j / 2] = gcn::as_bits(gcn::to_half2(a, b));
+        if constexpr (kPairs) {
+          const float b = gcn::exp2(__builtin_fmaf(score[i][j + 1], scale_, -shift));
+          row_[i].sum += b;
+          p[i][j / 2] = gcn::as_bits(gcn::to_half2(a, b));
+        } else {
+          p[i][j] = __builtin_bit_cast(uint32_t, a);
+        }
       }
     }
   }
 
  private:
   __device__ static float largest(const float (&score)[keys]) {
+    if constexpr (keys == 1) return score[0];
     float x = gcn::max2(score[0], score[1]);
 #pragma unroll
     for (int j = 2; j < keys; j += 2) x = gcn::max3(x, score[j], score[j + 1]);

@@ -14,7 +14,7 @@ namespace flashattn {
 // 8 halves, 16 bytes: what one lane moves at once.
 inline constexpr int kChunk = 8;
 
-// Rows of one head, bounded by its sequence.
+// Rows of one head, bounded by its sequence; stride and columns in halves.
 struct Rows {
   const gcn::half* base;
   int64_t row_stride;
@@ -22,7 +22,7 @@ struct Rows {
   int columns;
 };
 
-// How the threads of a workgroup share the chunks of `rows` rows of `columns` columns: a row takes
+// How the threads of a workgroup share the chunks of `rows` rows of `columns` halves: a row takes
 // kLanes threads, thread t moves chunk t % kLanes of rows t / kLanes + i * kRowsAtOnce.
 template <Tile T, int rows, int columns>
 struct Share {
@@ -32,7 +32,8 @@ struct Share {
                                 : kRowChunks <= 8  ? 8
                                 : kRowChunks <= 16 ? 16
                                 : kRowChunks <= 32 ? 32
-                                                   : 64;
+                                : kRowChunks <= 64 ? 64
+                                                   : 128;
   static constexpr int kRowsAtOnce = T.threads() / kLanes < rows ? T.threads() / kLanes : rows;
   static constexpr int kSteps = rows / kRowsAtOnce;
   static constexpr bool kAllBusy = kLanes == kRowChunks && kRowsAtOnce * kLanes == T.threads();
@@ -104,7 +105,7 @@ __device__ inline void store_normalised(gcn::half (&to)[rows][pitch], float (&sc
   if (S::col() == 0) scale[row] = RowScale::inverse(exponent);
 }
 
-// A tile of `rows` rows and `columns` columns on its way: load() starts the reads, the registers
+// A tile of `rows` rows of `columns` halves on its way: load() starts the reads, the registers
 // are stored once LDS has room.
 template <Tile T, int rows, int columns>
 class InFlight {
@@ -117,12 +118,14 @@ class InFlight {
     for (int i = 0; i < S::kSteps; ++i) chunk_[i] = reader.read(i * S::kRowsAtOnce);
   }
 
-  template <int pitch>
-  __device__ void store(gcn::half (&to)[rows][pitch]) const {
+  template <class To, int pitch>
+  __device__ void store(To (&to)[rows][pitch]) const {
     if (!S::busy()) return;
 #pragma unroll
-    for (int i = 0; i < S::kSteps; ++i)
-      lds_write(&to[S::row() + i * S::kRowsAtOnce][S::col()], chunk_[i]);
+    for (int i = 0; i < S::kSteps; ++i) {
+      auto* const row = reinterpret_cast<gcn::half*>(&to[S::row() + i * S::kRowsAtOnce]);
+      lds_write(row + S::col(), chunk_[i]);
+    }
   }
 
   // bf16: each row normalised, and the inverse of its factor beside it.
@@ -137,9 +140,9 @@ class InFlight {
   gcn::half8 chunk_[S::kSteps];
 };
 
-// The same for V: a thread moves a row and its partner 16 keys on, and they meet in LDS.
+// The same for V in pairs: a thread moves a row and its partner 16 keys on, and they meet in LDS.
 template <Tile T>
-class VInFlight {
+class VPairsInFlight {
   using S = Share<T, T.block_n / 2, T.head_dim_v>;  // rows of pairs
   static_assert(S::kRowsAtOnce % kGroupLanes == 0 || kGroupLanes % S::kRowsAtOnce == 0,
                 "the first key of a pair is then a sum of the thread's and the step's");
@@ -175,7 +178,7 @@ class VInFlight {
       for (int of = 0; of < 2; ++of) row_[i][of] = gcn::bf16_to_half(row_[i][of], factor);
   }
 
-  __device__ void store(VTile<T>& to) const {
+  __device__ void store(VTile<T, Element::f16>& to) const {
     if (!S::busy()) return;
 #pragma unroll
     for (int i = 0; i < S::kSteps; ++i) {
@@ -197,20 +200,32 @@ class VInFlight {
   gcn::half8 row_[S::kSteps][2];
 };
 
-// With a negative scale the largest score belongs to the least product: Q changes its sign instead.
 template <Tile T, Element E>
-__device__ inline void stage_q(LdsStorage<T, E>& lds, const Rows& q, int first_row, bool negate) {
-  using S = Share<T, T.block_m, T.head_dim>;
+using VInFlight =
+    std::conditional_t<per_word(E) == 1, InFlight<T, T.block_n, T.head_dim_v * halves_of(E)>,
+                       VPairsInFlight<T>>;
+
+// Of a factor 16-bit numbers take the sign alone; it is the one in fp16 as in bf16.
+template <Element E>
+__device__ inline gcn::half8 multiplied(gcn::half8 x, float factor) {
+  if constexpr (E == Element::f32)
+    return __builtin_bit_cast(gcn::half8, __builtin_bit_cast(gcn::float4, x) * factor);
+  else
+    return factor < 0.0f ? -x : x;
+}
+
+template <Tile T, Element E>
+__device__ inline void stage_q(LdsStorage<T, E>& lds, const Rows& q, int first_row, float factor) {
+  using S = Share<T, T.block_m, T.head_dim * halves_of(E)>;
   const TileReader<T.access> reader(q, first_row, T.block_m, S::row(), S::col());
 #pragma unroll 4
   for (int i = 0; i < S::kSteps; ++i) {
     const int row = S::row() + i * S::kRowsAtOnce;
-    const gcn::half8 x = reader.read(i * S::kRowsAtOnce);
-    const gcn::half8 signed_x = negate ? -x : x;  // a sign bit in fp16 as in bf16
+    const gcn::half8 x = multiplied<E>(reader.read(i * S::kRowsAtOnce), factor);
     if constexpr (E == Element::bf16)
-      store_normalised<S>(lds.q, lds.scales.q_scale, row, signed_x);
+      store_normalised<S>(lds.q, lds.scales.q_scale, row, x);
     else if (S::busy())
-      lds_write(&lds.q[row][S::col()], signed_x);
+      lds_write(&lds.q[row][S::col()], x);
   }
 }
 

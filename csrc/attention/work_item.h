@@ -42,9 +42,11 @@ struct Sequence {
 };
 
 // First element of a head of a sequence that begins at a row of the tensor.
+template <Element E = Element::f16>
 __device__ inline gcn::half* head_base(const TensorView& x, int batch, int first, int head) {
-  return static_cast<gcn::half*>(x.data) + batch * x.batch_stride + first * x.row_stride +
-         head * x.head_stride;
+  constexpr int size = halves_of(E);
+  return static_cast<gcn::half*>(x.data) + batch * x.batch_stride * size +
+         first * x.row_stride * size + head * x.head_stride * size;
 }
 
 }  // namespace flashattn

@@ -59,12 +59,13 @@ constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t index
 // heads of 128 in a token's row), one head's K is on one channel, which 60 compute units
 // overload: 13.6 in place of 18 simulated TFLOPS at 32768 keys. Then four heads at least are under
 // way at a time.
-constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, int compute_units) {
+constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, Element element,
+                                 int compute_units) {
   constexpr int64_t kChannels = 16 * 256, kEnough = 4;
   const int64_t q_blocks = ceil_div(args.seqlen_q, tile.block_m);
   const int64_t blocks_of_head = q_blocks * (args.heads_q / args.heads_kv);
   const int64_t under_way = blocks_of_head == 0 ? kEnough : compute_units / blocks_of_head + 1;
-  if (args.k.row_stride * 2 % kChannels != 0 || under_way >= kEnough) return 1;
+  if (args.k.row_stride * halves_of(element) * 2 % kChannels != 0 || under_way >= kEnough) return 1;
   for (int32_t n = kEnough; n < args.heads_kv; ++n) {
     if (args.heads_kv % n == 0) return n;
   }

@@ -12,30 +12,38 @@ inline constexpr int kLdsBytesPerWorkgroup = 65536;  // gfx906: one workgroup ma
 // accesses aligned and puts the 16 rows that a wave reads at once on different banks.
 inline constexpr int kRowPadHalves = 8;
 
-// The same, in pairs of halves: rows of V (pairs of keys along a row of head_dim_v) and of P.
-inline constexpr int kRowPadPairs = 4;
+// The same in words of 4 bytes: rows of V (for each column of head_dim_v a pair of keys, or a
+// number of fp32) and of P.
+inline constexpr int kRowPadWords = 4;
 
 struct LdsBudget {
-  int q;   // block_m rows of head_dim halves
-  int kv;  // K: block_n rows of head_dim halves; V: block_n / 2 rows of pairs (key, its partner)
-  int p;   // block_m rows of p_keys / 2 pairs
+  int q;   // block_m rows of head_dim numbers
+  int kv;  // K: block_n rows of head_dim numbers; V: block_n / 2 rows of pairs (key, its partner),
+           // or, of fp32, block_n rows of numbers
+  int p;   // block_m rows of p_keys / 2 pairs, or p_keys numbers of fp32
   int scales;  // bf16: a float for each row of Q and K, and two words for V
 
   constexpr int total() const { return q + kv + p + scales; }
 };
 
-constexpr int q_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
-constexpr int k_pitch_halves(const Tile& tile) { return tile.head_dim + kRowPadHalves; }
-constexpr int v_pitch_pairs(const Tile& tile) { return tile.head_dim_v + kRowPadPairs; }
-constexpr int p_pitch_pairs(const Tile& tile) { return tile.p_keys / 2 + kRowPadPairs; }
+constexpr int q_pitch_halves(const Tile& tile, Element element) {
+  return tile.head_dim * halves_of(element) + kRowPadHalves;
+}
+constexpr int k_pitch_halves(const Tile& tile, Element element) {
+  return tile.head_dim * halves_of(element) + kRowPadHalves;
+}
+constexpr int v_pitch_words(const Tile& tile) { return tile.head_dim_v + kRowPadWords; }
+constexpr int p_pitch_words(const Tile& tile, Element element) {
+  return tile.p_keys / per_word(element) + kRowPadWords;
+}
 
 constexpr LdsBudget fwd_lds_budget(const Tile& tile, Element element) {
-  constexpr int half = 2, pair = 4;  // bytes
-  const int k = tile.block_n * k_pitch_halves(tile) * half;
-  const int v = tile.block_n / 2 * v_pitch_pairs(tile) * pair;
-  return {.q = tile.block_m * q_pitch_halves(tile) * half,
+  constexpr int half = 2, word = 4;  // bytes
+  const int k = tile.block_n * k_pitch_halves(tile, element) * half;
+  const int v = tile.block_n / per_word(element) * v_pitch_words(tile) * word;
+  return {.q = tile.block_m * q_pitch_halves(tile, element) * half,
           .kv = tile.kv == KvBuffers::apart ? k + v : (k > v ? k : v),
-          .p = tile.block_m * p_pitch_pairs(tile) * pair,
+          .p = tile.block_m * p_pitch_words(tile, element) * word,
           .scales = element == Element::bf16 ? (tile.block_m + tile.block_n + 4) * 4 : 0};
 }
 

@@ -25,8 +25,14 @@ enum class Access { chunks, elements };
 // Whether a kernel can change scores between QK^T and the softmax: softcap, ALiBi, bias, mask.
 enum class Scores { plain, modified };
 
-// What 16-bit numbers Q, K, V and O hold. gfx906 computes in fp16 only (element.h).
-enum class Element { f16, bf16 };
+// What numbers Q, K, V and O hold. Of 16 bits gfx906 computes in fp16 only (element.h).
+enum class Element { f16, bf16, f32 };
+
+// Tiles move through memory and LDS by halves, 2 bytes: a number of fp32 takes two.
+constexpr int halves_of(Element element) { return element == Element::f32 ? 2 : 1; }
+
+// The products take operands of 32 bits: pairs of fp16 (v_dot2_f32_f16), or one fp32 (v_fma_f32).
+constexpr int per_word(Element element) { return element == Element::f32 ? 1 : 2; }
 
 struct Tile {
   int head_dim;    // columns of Q and K; a multiple of 16, rows of fewer are padded with zeros

@@ -15,14 +15,14 @@ __device__ inline half8 load_elements(const half* src, int count) {
   return x;
 }
 
-template <class Element, int n>
-__device__ inline void store(Element* dst, const Element (&x)[n]) {
-  using Vec = Element __attribute__((ext_vector_type(n), aligned(4)));
+template <class Number, int n>
+__device__ inline void store(Number* dst, const Number (&x)[n]) {
+  using Vec = Number __attribute__((ext_vector_type(n), aligned(4)));
   *reinterpret_cast<Vec*>(dst) = __builtin_bit_cast(Vec, x);
 }
 
-template <int n>
-__device__ inline void store_elements(half* dst, const half (&x)[n], int count) {
+template <class Number, int n>
+__device__ inline void store_elements(Number* dst, const Number (&x)[n], int count) {
 #pragma unroll
   for (int i = 0; i < n; ++i)
     if (i < count) dst[i] = x[i];

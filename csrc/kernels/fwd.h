@@ -20,10 +20,11 @@ namespace flashattn {
 template <Tile T, Element E>
 class ForwardBlock {
   using L = Shape<T>;
-  static constexpr bool kBf16 = E == Element::bf16;
+  static constexpr bool kBf16 = E == Element::bf16, kF32 = E == Element::f32;
   static constexpr bool kModified = T.scores == Scores::modified;
-  // Scores that are multiplied by something of each row and key anyway take the scale with it.
-  static constexpr bool kScaled = kBf16 || kModified;
+  // Scores that are multiplied by something of each row and key anyway take the scale with it. fp32
+  // has the range to put it into Q.
+  static constexpr bool kScaled = kBf16 || kModified || kF32;
 
  public:
   __device__ ForwardBlock(const FwdArgs& args, LdsStorage<T, E>& lds) : args_(args), lds_(lds) {}
@@ -52,8 +53,8 @@ class ForwardBlock {
 
   __device__ void store() const {
     const OutputRows out = {
-        .base = head_base(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
-        .row_stride = args_.o.row_stride,
+        .base = head_base<E>(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
+        .row_stride = args_.o.row_stride * halves_of(E),
         .lse = args_.lse + sequence_.batch * args_.lse_batch_stride +
                item_.head_q * args_.lse_head_stride + sequence_.first_q,
         .count = sequence_.seqlen_q,
@@ -78,16 +79,13 @@ class ForwardBlock {
     v_ = rows(args_.v, item_.head_kv, sequence_.first_k, sequence_.seqlen_k, args_.head_dim_v);
     stage_q(lds_,
             rows(args_.q, item_.head_q, sequence_.first_q, sequence_.seqlen_q, args_.head_dim),
-            item_.first_row, !kScaled && args_.softmax_scale < 0.0f);
+            item_.first_row, q_factor());
     if constexpr (kBf16) {
       v_exponent_ = 0;
       if (threadIdx.x < 2) lds_.scales.v_largest[threadIdx.x] = 0;
       __syncthreads();  // before the first block's V joins in
     }
-#pragma unroll
-    for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-      for (int c = 0; c < L::kCols; ++c) o_[i][c] = 0.0f;
+    clear(o_);
   }
 
   // What a step needs at its start; nothing is read if there is no such step, but the registers are
@@ -99,7 +97,7 @@ class ForwardBlock {
 
   __device__ void step(int block, bool whole, bool more) {
     float s[L::kRows][L::kKeys];
-    uint32_t p[L::kRows][L::kKeys / 2];
+    uint32_t p[L::kRows][L::kKeys / per_word(E)];
     BlockSoftmax<T, L::kRows, L::kKeys, L::kCols> softmax(scale_log2_, row_);
 
     if constexpr (T.kv == KvBuffers::apart) join_v(block);
@@ -125,10 +123,34 @@ class ForwardBlock {
       __syncthreads();
       load_first(block + 1, more);
     }
+    if constexpr (kF32) {
+      // A sum of sums: the rounding of 16384 products one by one adds up to 7e-6.
+      Output block_o;
+      clear(block_o);
+      add_pv(p, block_o);
+#pragma unroll
+      for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+        for (int c = 0; c < L::kCols; ++c) o_[i][c] += block_o[i][c];
+    } else {
+      add_pv(p, o_);
+    }
+  }
+
+  using Output = float[L::kRows][L::kCols];
+
+  __device__ static void clear(Output& o) {
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+      for (int c = 0; c < L::kCols; ++c) o[i][c] = 0.0f;
+  }
+
+  __device__ void add_pv(const uint32_t (&p)[L::kRows][L::kKeys / per_word(E)], Output& o) {
 #pragma unroll
     for (int part = 0; part < T.block_n / T.p_keys; ++part) {
       store_p<T, E>(lds_, tile_row_, lane_in_group_, part, p);
-      accumulate_pv<T, E>(lds_, tile_row_, lane_in_group_, part, o_);
+      accumulate_pv<T, E>(lds_, tile_row_, lane_in_group_, part, o);
     }
   }
 
@@ -167,10 +189,7 @@ class ForwardBlock {
 
   // bf16: undoes what normalised the rows of Q and K.
   __device__ void scale_scores(float (&s)[L::kRows][L::kKeys]) const {
-    constexpr float most = 3.402823466e38f;
-    const float scale =
-        kModified ? 1.0f
-                  : __builtin_fmaxf(__builtin_fminf(args_.softmax_scale * kLog2e, most), -most);
+    const float scale = kModified ? 1.0f : finite(args_.softmax_scale * kLog2e);
     float k_scale[L::kKeys];
 #pragma unroll
     for (int j = 0; j < L::kKeys; ++j)
@@ -184,7 +203,9 @@ class ForwardBlock {
   }
 
   __device__ void change_scores(float (&s)[L::kRows][L::kKeys], int first_key) const {
-    const ScoreChanger<L::kRows, L::kKeys> change(args_, visible_, item_.batch, item_.head_q);
+    const float factor = kF32 ? 1.0f : args_.softmax_scale;
+    const ScoreChanger<L::kRows, L::kKeys> change(args_, visible_, item_.batch, item_.head_q,
+                                                  factor);
     change(s, {item_.first_row + tile_row_, first_key + lane_in_group_});
   }
 
@@ -218,10 +239,22 @@ class ForwardBlock {
   __device__ float o_factor() const { return kBf16 ? RowScale::inverse(v_exponent_) : 1.0f; }
 
   __device__ Rows rows(const TensorView& x, int head, int first, int count, int columns) const {
-    return {.base = head_base(x, sequence_.batch, first, head),
-            .row_stride = x.row_stride,
+    return {.base = head_base<E>(x, sequence_.batch, first, head),
+            .row_stride = x.row_stride * halves_of(E),
             .count = count,
-            .columns = columns};
+            .columns = columns * halves_of(E)};
+  }
+
+  // fp32: all that scores are multiplied by, but base 2 where they are changed before. fp16: with a
+  // negative scale the largest score belongs to the least product, so Q changes its sign.
+  __device__ float q_factor() const {
+    if constexpr (kF32) return finite(args_.softmax_scale * (kModified ? 1.0f : kLog2e));
+    return kScaled ? 1.0f : args_.softmax_scale;
+  }
+
+  __device__ static float finite(float x) {
+    constexpr float most = 3.402823466e38f;
+    return __builtin_fmaxf(__builtin_fminf(x, most), -most);
   }
 
   // Positive (stage_q takes the sign) and finite for every softmax_scale: an infinite one would
@@ -238,10 +271,10 @@ class ForwardBlock {
   Visible visible_;
   LdsStorage<T, E>& lds_;
   Rows k_, v_;
-  InFlight<T, T.block_n, T.head_dim> k_in_flight_;
-  VInFlight<T> v_in_flight_;
+  InFlight<T, T.block_n, T.head_dim * halves_of(E)> k_in_flight_;
+  VInFlight<T, E> v_in_flight_;
   SoftmaxRow row_[L::kRows];
-  float o_[L::kRows][L::kCols];
+  Output o_;
   float scale_log2_;
   uint32_t v_exponent_;  // bf16: the largest exponent field of V so far
   int lane_in_group_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ops/dispatch.h"
+#include "ops/views.h"
 
 namespace flashattn {
 namespace {
@@ -66,9 +67,10 @@ void check_same_size(const Named& a, const Named& b, int64_t dim, const char* wh
 
 void check_head_dim(const Named& argument) {
   const c10::SymInt head_dim = argument.tensor.sym_size(-1);
-  TORCH_CHECK_VALUE(head_dim >= 1 && head_dim <= max_head_dim(),
-                    "FlashAttention forward only supports head dimension at most ", max_head_dim(),
-                    "; ", argument.name, " has head_dim ", head_dim, " (shape ",
+  const int most = max_head_dim(*element_of(argument.tensor.scalar_type()));
+  TORCH_CHECK_VALUE(head_dim >= 1 && head_dim <= most,
+                    "FlashAttention forward only supports head dimension at most ", most, "; ",
+                    argument.name, " has head_dim ", head_dim, " (shape ",
                     shape_name(argument.tensor), ")");
 }
 
@@ -258,9 +260,9 @@ FwdShape check_fwd(const FwdInputs& in) {
   check_dtype(query, key);
   check_dtype(query, value);
   TORCH_CHECK_TYPE(
-      in.q.scalar_type() == at::kHalf || in.q.scalar_type() == at::kBFloat16,
-      "FlashAttention only support fp16 and bf16 data type: q, k and v must have dtype "
-      "torch.float16 or torch.bfloat16, they have ",
+      element_of(in.q.scalar_type()).has_value(),
+      "FlashAttention only support fp16 and bf16 data type, and fp32 here: q, k and v must have "
+      "dtype torch.float16, torch.bfloat16 or torch.float32, they have ",
       dtype_name(in.q));
   const int64_t rank = varlen ? 3 : 4;
   for (const Named& argument : {query, key, value}) check_rank(argument, rank);

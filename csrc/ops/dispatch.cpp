@@ -137,15 +137,17 @@ void check_known(const std::string& name, const char* from) {
 
 std::span<const FwdKernel> fwd_kernels() { return kFwdKernels; }
 
-int max_head_dim() {
+int max_head_dim(Element element) {
   int most = 0;
-  for (const FwdKernel& row : kFwdKernels) most = std::max(most, row.tile.head_dim);
+  for (const FwdKernel& row : kFwdKernels) {
+    if (row.element == element) most = std::max(most, row.tile.head_dim);
+  }
   return most;
 }
 
 std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel) {
   FwdArgs args = problem.args;
-  args.heads_together = heads_together(args, kernel.tile, problem.compute_units);
+  args.heads_together = heads_together(args, kernel.tile, kernel.element, problem.compute_units);
   return plan_split(args, kernel.tile, int64_t{problem.compute_units} * kernel.workgroups_per_cu);
 }
 

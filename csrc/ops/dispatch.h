@@ -33,8 +33,8 @@ struct FwdChoice {
 
 std::span<const FwdKernel> fwd_kernels();
 
-// The largest head_dim and head_dim_v of a row.
-int max_head_dim();
+// The largest head_dim and head_dim_v of a row for such elements.
+int max_head_dim(Element element);
 
 // How a kernel with FwdKernel::split would share the work; nothing where it is of no use.
 std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel);

@@ -201,13 +201,13 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const Placement place = placement_of(q);
   const DeviceInfo device = place.api.device_info(place.device);
   const FwdProblem problem{args,
-                           q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16,
+                           *element_of(q.scalar_type()),
                            rows_of_chunks(q, k, v, out),
                            changes_scores(in),
                            device.base_arch(),
                            device.compute_units};
   const FwdKernel kernel = choose_fwd_kernel(problem).kernel;
-  args.heads_together = heads_together(args, kernel.tile, device.compute_units);
+  args.heads_together = heads_together(args, kernel.tile, kernel.element, device.compute_units);
   const TouchedMemory touched = touched_by(in, float_sinks, result);
   if (kernel.split) {
     launch_split(place, kernel, *split_plan(problem, kernel), args, q.options(), touched);

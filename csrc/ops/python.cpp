@@ -78,11 +78,12 @@ FwdArgs args_of(const Shape& shape) {
 }
 
 py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
-                  bool causal, bool bf16, bool chunks, bool changes_scores, int compute_units,
-                  const std::string& arch, const std::optional<std::vector<py::dict>>& rows) {
+                  bool causal, const std::string& element, bool chunks, bool changes_scores,
+                  int compute_units, const std::string& arch,
+                  const std::optional<std::vector<py::dict>>& rows) {
   const FwdProblem problem{
       args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal}),
-      bf16 ? Element::bf16 : Element::f16,
+      element_of(py::dict("element"_a = element)),
       chunks,
       changes_scores,
       arch,
@@ -157,8 +158,9 @@ PYBIND11_MODULE(_C, m) {
       "fwd_lds_budget", &describe_lds_budget, "row"_a,
       "Bytes of LDS that a tile needs for Q, for K and V, and for P, their total, and the limit.");
   m.def("rank_fwd", &rank_fwd, "batch"_a, "seqlen_q"_a, "seqlen_k"_a, "heads_q"_a, "heads_kv"_a,
-        "head_dim"_a, "causal"_a, "bf16"_a = false, "chunks"_a = true, "changes_scores"_a = false,
-        "compute_units"_a = 60, "arch"_a = "gfx906", "rows"_a = py::none(),
+        "head_dim"_a, "causal"_a, "element"_a = "f16", "chunks"_a = true,
+        "changes_scores"_a = false, "compute_units"_a = 60, "arch"_a = "gfx906",
+        "rows"_a = py::none(),
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
         "default those of the build, with the clocks that are known for the arch.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,

@@ -1,8 +1,7 @@
 #include "ops/python_tile.h"
 
-#include <array>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "core/lds_budget.h"
 
@@ -13,21 +12,22 @@ namespace flashattn {
 namespace {
 
 // The words of an enum, in the order of its values.
-using Words = std::array<const char*, 2>;
-constexpr Words kKv = {"apart", "in_turns"};
-constexpr Words kOperands = {"streamed", "on_demand"};
-constexpr Words kRescale = {"lazy", "always"};
-constexpr Words kAccess = {"chunks", "elements"};
-constexpr Words kScores = {"plain", "modified"};
-constexpr Words kElement = {"f16", "bf16"};
+using Words = std::vector<const char*>;
+const Words kKv = {"apart", "in_turns"};
+const Words kOperands = {"streamed", "on_demand"};
+const Words kRescale = {"lazy", "always"};
+const Words kAccess = {"chunks", "elements"};
+const Words kScores = {"plain", "modified"};
+const Words kElement = {"f16", "bf16", "f32"};
 
 template <class Enum>
 Enum parse(const py::dict& row, const char* key, const Words& words) {
   const auto word = row[key].cast<std::string>();
   for (size_t i = 0; i < words.size(); ++i)
     if (word == words[i]) return static_cast<Enum>(i);
-  throw py::value_error(std::string(key) + "='" + word + "' must be '" + words[0] + "' or '" +
-                        words[1] + "'");
+  std::string known;
+  for (const char* each : words) known += (known.empty() ? "'" : " or '") + std::string(each) + "'";
+  throw py::value_error(std::string(key) + "='" + word + "' must be " + known);
 }
 
 template <class Enum>

@@ -3,8 +3,8 @@
 namespace flashattn {
 namespace {
 
-constexpr int64_t kDword = 4;          // what a 16-byte access must be aligned to in global memory
-constexpr int64_t kChunkElements = 8;  // of a row at a time
+constexpr int64_t kDword = 4;        // what a 16-byte access must be aligned to in global memory
+constexpr int64_t kChunkBytes = 16;  // of a row at a time
 // A tile of at most 256 rows is addressed by 31 bits.
 constexpr int64_t kMaxRowBytes = int64_t{1} << 22;
 
@@ -26,9 +26,22 @@ TensorView view_of(const at::Tensor& tensor) {
           .head_stride = used_stride(tensor, tensor.dim() - 2)};
 }
 
+std::optional<Element> element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kHalf:
+      return Element::f16;
+    case at::kBFloat16:
+      return Element::bf16;
+    case at::kFloat:
+      return Element::f32;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool has_rows_of_chunks(const at::Tensor& tensor) {
   const auto item = static_cast<int64_t>(tensor.element_size());
-  if (tensor.size(-1) % kChunkElements != 0) return false;
+  if (tensor.size(-1) * item % kChunkBytes != 0) return false;
   if (reinterpret_cast<uintptr_t>(base_of(tensor)) % kDword != 0) return false;
   for (int64_t dim = 0; dim < tensor.dim() - 1; ++dim) {
     if (used_stride(tensor, dim) * item % kDword != 0) return false;

@@ -3,7 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "core/fwd_args.h"
+#include "core/tile.h"
 #include "runtime/host_memory.h"
 
 namespace flashattn {
@@ -11,6 +14,9 @@ namespace flashattn {
 // A (batch, seqlen, heads, head_dim) tensor, or a packed one without batch. Strides of sizes up to
 // 1 are given as 0: torch leaves them at any value, and no kernel may need them.
 TensorView view_of(const at::Tensor& tensor);
+
+// What kernels call a dtype; nothing for one that none of them takes.
+std::optional<Element> element_of(at::ScalarType type);
 
 // Rows may be moved by 16 bytes: they are multiples of that, every one begins at a multiple of 4,
 // and a tile of them spans less than 2^31 bytes.

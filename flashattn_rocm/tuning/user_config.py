@@ -95,7 +95,8 @@ def _tile_key(row: Mapping[str, Any]) -> tuple[object, ...]:
     absent = [name for name in names if name not in full]
     if absent:
         raise ValueError(f"a row has no {absent[0]}")
-    return (*(full[name] for name in names), full["head_dim_v"] or full["head_dim"])
+    numbers = "f32" if row.get("element") == "f32" else row.get("numbers", "16bit")
+    return (*(full[name] for name in names), full["head_dim_v"] or full["head_dim"], numbers)
 
 
 def _clocks(row: Mapping[str, Any]) -> tuple[int, int, int]:

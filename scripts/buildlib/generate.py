@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import ELEMENTS, FwdKernel, TileKernel
+from buildlib.tile_config import FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
@@ -15,16 +15,15 @@ def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
     for kernel in kernels:
         args, body = _entry(kernel)
         functions.append(_function(kernel.tile.threads, kernel.name, args, f"{body}<{kernel.cpp}>"))
-    if any(_splits(kernel) for kernel in kernels):
-        functions += [
-            _function(
-                "flashattn::kCombineThreads",
-                f"flashattn_fwd_combine_{element}",
-                "CombineArgs",
-                f"fwd_combine<flashattn::Element::{element}>",
-            )
-            for element in ELEMENTS
-        ]
+    functions += [
+        _function(
+            "flashattn::kCombineThreads",
+            f"flashattn_fwd_combine_{element}",
+            "CombineArgs",
+            f"fwd_combine<flashattn::Element::{element}>",
+        )
+        for element in dict.fromkeys(kernel.element for kernel in kernels if _splits(kernel))
+    ]
     file = folder / "fwd_instances.hip"
     includes = "".join(f'#include "kernels/{name}.h"\n' for name in ("fwd_combine", "fwd_split"))
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")

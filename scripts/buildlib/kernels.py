@@ -39,6 +39,9 @@ _DEVICE_FOLDERS = ("core", "gcn", "attention", "kernels")
 _KEEP_UNIFORM_BRANCHES = ("-mllvm", "-structurizecfg-skip-uniform-regions")
 _NO_UNALIGNED_ACCESS = ("-Xclang", "-target-feature", "-Xclang", "-unaligned-access-mode")
 
+# gfx90a multiplies fp32 by pairs of registers (v_pk_fma_f32); what the compiler makes of that spills.
+_NO_PAIRS = {"gfx90a": ("-fno-slp-vectorize",)}
+
 # `flashattn-rocm profile` names source lines on the simulated card. The code is the same byte by byte;
 # the compressed tables add a quarter to this arch's code object. No path of this machine goes in.
 _SIMULATED_ARCH = "gfx906"
@@ -103,6 +106,7 @@ def compile_command(arch: str, source: Path) -> list[str]:
         *_KEEP_UNIFORM_BRANCHES,
         *_NO_UNALIGNED_ACCESS,
         *flags_for_older_compilers(compiler),
+        *_NO_PAIRS.get(arch, ()),
         *(_LINE_TABLES if arch == _SIMULATED_ARCH else ()),
         *warning_flags(),
         "-Rpass-analysis=kernel-resource-usage",

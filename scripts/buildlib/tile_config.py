@@ -16,8 +16,7 @@ else:
     import tomli as tomllib
 
 _BASE_ARCH = "gfx906"
-Element = Literal["f16", "bf16"]
-ELEMENTS: tuple[Element, ...] = ("f16", "bf16")
+Element = Literal["f16", "bf16", "f32"]
 
 
 class _Strict(BaseModel):
@@ -58,7 +57,7 @@ class Clocks(_Strict):
     step_full: int = Field(gt=0)
 
 
-_POLICIES = ("kv", "operands", "rescale", "access", "scores")
+_POLICIES = ("kv", "operands", "rescale", "access", "scores", "numbers")
 
 
 class TileShape(_Strict):
@@ -67,14 +66,15 @@ class TileShape(_Strict):
     head_dim: int = Field(gt=0, le=512, multiple_of=16)
     head_dim_v: int = Field(default=0, ge=0, le=512, multiple_of=16)
     block_m: int = Field(gt=0)
-    block_n: int = Field(gt=0, multiple_of=32)
+    block_n: int = Field(gt=0, multiple_of=16)
     waves: int = Field(gt=0, le=16)
-    p_keys: int = Field(gt=0, multiple_of=32)
+    p_keys: int = Field(gt=0, multiple_of=16)
     kv: Literal["apart", "in_turns"] = "apart"
     operands: Literal["streamed", "on_demand"] = "streamed"
     rescale: Literal["lazy", "always"] = "lazy"
     access: Literal["chunks", "elements"] = "chunks"
     scores: Literal["plain", "modified"] = "plain"
+    numbers: Literal["16bit", "f32"] = "16bit"
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
@@ -82,12 +82,17 @@ class TileShape(_Strict):
             raise ValueError(
                 f"block_m={self.block_m} must be a multiple of 4 rows in each of waves={self.waves}"
             )
+        for key in ("block_n", "p_keys"):
+            if self.numbers == "16bit" and getattr(self, key) % 32 != 0:
+                raise ValueError(
+                    f"{key}={getattr(self, key)} must be a multiple of 32: keys are paired 16 apart"
+                )
         if self.block_n % self.p_keys != 0:
             raise ValueError(f"p_keys={self.p_keys} must divide block_n={self.block_n}")
         for what, rows, columns in (
             (f"block_m={self.block_m}: Q has", self.block_m, self.head_dim),
             (f"block_n={self.block_n}: K has", self.block_n, self.head_dim),
-            (f"block_n={self.block_n}: V has, by pairs of keys,", self.block_n // 2, self.columns_v),
+            self._v_rows,
         ):
             at_once = self._rows_at_once(columns)
             if rows > at_once and rows % at_once != 0:
@@ -96,10 +101,16 @@ class TileShape(_Strict):
                 )
         return self
 
+    @property
+    def _v_rows(self) -> tuple[str, int, int]:
+        if self.numbers == "f32":
+            return f"block_n={self.block_n}: V has", self.block_n, self.columns_v
+        return f"block_n={self.block_n}: V has, by pairs of keys,", self.block_n // 2, self.columns_v
+
     def _rows_at_once(self, columns: int) -> int:
-        """Rows that the threads move together, 8 halves each (csrc/attention/tile_io.h asserts the same)."""
-        lanes = 2
-        while lanes * 8 < columns:
+        """Rows that the threads move together, 16 bytes each (csrc/attention/tile_io.h asserts the same)."""
+        lanes, numbers = 2, 4 if self.numbers == "f32" else 8
+        while lanes * numbers < columns:
             lanes *= 2
         return self.threads // lanes
 
@@ -121,8 +132,13 @@ class TileShape(_Strict):
         return "_".join(parts)
 
     @property
+    def elements(self) -> tuple[Element, ...]:
+        """What Q, K, V and O of the tile can hold: one kernel for each."""
+        return ("f32",) if self.numbers == "f32" else ("f16", "bf16")
+
+    @property
     def policies(self) -> dict[str, str]:
-        """How data flows, as far as it is not the default."""
+        """How data flows, and of which numbers, as far as it is not the default."""
         found = {key: getattr(self, key) for key in _POLICIES}
         return {key: value for key, value in found.items() if value != TileShape.model_fields[key].default}
 
@@ -155,6 +171,8 @@ class FwdTile(TileShape):
     def _can_split(self) -> Self:
         if self.split and self.scores != "plain":
             raise ValueError(f"split=true goes with scores='plain', not with {self.scores!r}")
+        if self.split and self.numbers != "16bit":
+            raise ValueError(f"split=true goes with numbers='16bit', not with {self.numbers!r}")
         return self
 
 
@@ -169,7 +187,7 @@ class TileKernel(BaseModel):
     @property
     def name(self) -> str:
         """The symbol."""
-        return f"flashattn_fwd_{self.element}_{self.tile.name}"
+        return f"flashattn_fwd_{self.element}_{self.tile.name.removesuffix('_f32')}"
 
     @property
     def keys(self) -> dict[str, int | str]:
@@ -209,7 +227,7 @@ class TileConfig(_Strict):
             FwdKernel(tile=tile, element=element, split=split)
             for tile in self.fwd
             for split in ((False, True) if tile.split else (False,))
-            for element in ELEMENTS
+            for element in tile.elements
         ]
 
     def card_facts(self) -> list[dict[str, object]]:

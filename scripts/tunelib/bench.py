@@ -124,8 +124,8 @@ class Bench:
     def _accuracy(self, kernel: TileKernel, function: Any, causal: bool) -> Accuracy:
         tile = kernel.tile
         shape = ForwardShape(tile.head_dim, tile.block_m + 37, 2 * tile.block_n + 75, 1, 2, 1, causal)
-        q, k, v = _inputs(shape)
-        out = np.empty(q.shape, np.float16)
+        q, k, v = _inputs(shape, tile)
+        out = np.empty_like(q)
         lse = np.empty((1, shape.heads, shape.seqlen_q), np.float32)
         with self._launch(kernel, function, shape) as launch:
             self._device.run(launch)
@@ -137,7 +137,7 @@ class Bench:
     @contextmanager
     def _launch(self, kernel: TileKernel, function: Any, shape: ForwardShape) -> Iterator[Launch]:
         with ExitStack() as stack:
-            arrays = _inputs(shape)
+            arrays = _inputs(shape, kernel.tile)
             addresses = [stack.enter_context(self._device.memory(a.nbytes, a)) for a in arrays]
             lse_bytes = 4 * shape.batch * shape.heads * shape.seqlen_q
             self._results = [
@@ -154,8 +154,9 @@ class Bench:
             yield Launch(function, packed["grid"], packed["threads"], packed["arguments"])
 
 
-def _inputs(shape: ForwardShape) -> list[Any]:
+def _inputs(shape: ForwardShape, tile: TileShape) -> list[Any]:
     """Seeded by nothing but the shape: a rerun computes on the same numbers."""
+    dtype = np.float32 if tile.numbers == "f32" else np.float16
     random = np.random.default_rng(1)
     sizes = (
         (shape.seqlen_q, shape.heads),
@@ -163,6 +164,6 @@ def _inputs(shape: ForwardShape) -> list[Any]:
         (shape.seqlen_k, shape.heads_kv),
     )
     return [
-        random.standard_normal((shape.batch, seqlen, heads, shape.head_dim), np.float32).astype(np.float16)
+        random.standard_normal((shape.batch, seqlen, heads, shape.head_dim), np.float32).astype(dtype)
         for seqlen, heads in sizes
     ]

@@ -22,6 +22,7 @@ _LEAST_GAIN = 0.015  # of the geometric mean of all problems
 # heads, sequence length, causal
 _PROBLEMS = tuple(product((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192), (False, True)))
 _LARGE = (64, 8192, False)
+_ACCESS_AND_SCORES = (("chunks", "plain"), ("chunks", "modified"), ("elements", "modified"))
 
 Problem = tuple[int, int, bool]
 Estimates = dict[str, float]  # clocks by kernel
@@ -42,12 +43,17 @@ def choose_rows(
     timed = [trial for trial in trials if trial.verdict == Verdict.TIMED]
     rows = []
     for head_dim in sorted({trial.tile.head_dim for trial in timed}, reverse=True):
-        for access, scores in (("chunks", "plain"), ("chunks", "modified"), ("elements", "modified")):
-            kind = (head_dim, access, scores)
-            some = [t for t in timed if (t.tile.head_dim, t.tile.access, t.tile.scores) == kind]
+        for numbers, (access, scores) in product(("16bit", "f32"), _ACCESS_AND_SCORES):
+            kind = (head_dim, access, scores, numbers)
+            some = [t for t in timed if _kind(t) == kind]
             if some:
                 rows += _choose(some, compute_units, can_ship, where)
     return rows
+
+
+def _kind(trial: Trial) -> tuple[int, str, str, str]:
+    tile = trial.tile
+    return tile.head_dim, tile.access, tile.scores, tile.numbers
 
 
 def _choose(
@@ -83,6 +89,7 @@ def _estimate(trials: Sequence[Trial], problem: Problem, compute_units: int) -> 
     tile = trials[0].tile
     ranking = _C.rank_fwd(
         *(1, seqlen, seqlen, heads, heads, tile.head_dim, causal),
+        element=tile.elements[0],
         chunks=tile.access == "chunks",
         changes_scores=tile.scores == "modified",
         compute_units=compute_units,

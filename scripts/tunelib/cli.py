@@ -22,7 +22,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from buildlib.archs import DEFAULT, SUPPORTED
 from buildlib.errors import BuildError
 from buildlib.paths import BUILD, CONFIGS
-from buildlib.tile_config import ELEMENTS, Element, FwdTile, TileConfig, TileShape, load_config
+from buildlib.tile_config import Element, FwdTile, TileConfig, TileShape, load_config
 from flashattn_rocm.sim.hip import simulator_library
 from flashattn_rocm.tuning.user_config import user_config_file
 from tunelib.bench import Bench
@@ -204,7 +204,7 @@ def _write_rows(
     archs = DEFAULT if options.write_repo else (device.arch,)
 
     def can_ship(trial: Trial) -> bool:
-        for arch, element in product(archs, ELEMENTS):
+        for arch, element in product(archs, trial.tile.elements):
             if not _builds(compiler, trial.tile, arch, element):
                 console.print(f"{trial.tile.name} is passed over: with {element} it spills on {arch}.")
                 return False

@@ -10,7 +10,10 @@ from buildlib.kernels import compile_command, compile_kernels, hash_device_input
 from buildlib.stamp import write_if_changed
 from buildlib.tile_config import Element, TileKernel, TileShape
 
-TUNED_ELEMENT: Element = "f16"  # bf16 is converted while it is staged; its steps take the same clocks
+
+def tuned_kernel(tile: TileShape) -> TileKernel:
+    """The one whose clocks count: bf16 is converted while it is staged, its steps take the clocks of fp16."""
+    return TileKernel(tile=tile, element=tile.elements[0])
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,13 @@ class TileCompiler:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
 
-    def compile(self, tile: TileShape, arch: str, element: Element = TUNED_ELEMENT) -> Compiled:
-        """Compiles a tile unless the cache has it.
+    def compile(self, tile: TileShape, arch: str, element: Element | None = None) -> Compiled:
+        """Compiles a tile, by default for the element that is tuned, unless the cache has it.
 
         Raises:
             BuildError: the compiler refuses it; the text is its first error.
         """
-        kernel = TileKernel(tile=tile, element=element)
+        kernel = TileKernel(tile=tile, element=element) if element else tuned_kernel(tile)
         folder = self._cache / arch / kernel.name
         source = write_fwd_instances(folder, [kernel])
         words: list[str] = []

@@ -66,9 +66,9 @@ def merge_rows(new: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
     return [row for kind in kinds for row in (new if kind in tuned else old) if _kind(row) == kind]
 
 
-def _kind(row: FwdTile) -> tuple[int, str, str]:
+def _kind(row: FwdTile) -> tuple[int, str, str, str]:
     """What a choice of tiles is made for: each kind serves other calls."""
-    return row.head_dim, row.access, row.scores
+    return row.head_dim, row.access, row.scores, row.numbers
 
 
 def render_rows(rows: Sequence[FwdTile]) -> str:

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from buildlib.tile_config import Clocks, FwdTile, TileKernel, TileShape
-from tunelib.compiler import TUNED_ELEMENT
+from buildlib.tile_config import Clocks, FwdTile, TileShape
+from tunelib.compiler import tuned_kernel
 
 
 class Verdict(str, Enum):
@@ -72,7 +72,7 @@ class Trial:
         """The trial as the dispatcher weighs it."""
         assert self.clocks is not None
         return {
-            **TileKernel(tile=self.tile, element=TUNED_ELEMENT).keys,
+            **tuned_kernel(self.tile).keys,
             "name": self.tile.name,
             "workgroups_per_cu": self.workgroups_per_cu,
             "clocks": self.clocks.model_dump(),

@@ -11,6 +11,7 @@ pytest.importorskip("transformers")
 
 from transformers import AttentionInterface, PreTrainedModel, StaticCache, masking_utils
 
+import flashattn_rocm
 from flashattn_rocm.integrations import transformers as adapter
 from flashattn_rocm.integrations import transformers_masks
 from tests.integrations.tiny_models import (
@@ -279,10 +280,20 @@ def test_queries_past_the_keys_are_refused() -> None:
         transformers_masks.attention_mask(1, 4, 8, q_offset=6)
 
 
-def test_refuses_float32_models() -> None:
-    model = tiny_llama().float()
+@pytest.mark.parametrize("name", ["gfx906", "sdpa"])
+def test_float32_models(name: str) -> None:
+    model, ids = tiny_llama().float(), random_tokens(2, 40)
+    want = run(model, "eager", input_ids=ids)
+    with flashattn_rocm.sdpa(fallback=False) as counts:
+        got = run(model, name, input_ids=ids)
+    assert counts.served == (2 if name == "sdpa" else 0)
+    assert (got - want).abs().max() < 1e-4  # of logits up to 16; 0.01 in fp16
+
+
+def test_refuses_float64_models() -> None:
+    model = tiny_llama().double()
     model.set_attn_implementation("gfx906")
-    with pytest.raises(TypeError, match="float32"):
+    with pytest.raises(TypeError, match="float64"):
         model(input_ids=random_tokens(1, 4))
 
 

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from flashattn_rocm import flash_attn_func
-from flashattn_rocm.accuracy import measure_accuracy
+from flashattn_rocm.accuracy import measure_accuracy, rounding_error
 from tests.kit.attention import attention
 
 
@@ -31,7 +30,7 @@ def assert_attention(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, 
     want = attention(q, k, v, **options)
     math = attention(q, k, v, **options, precision=q.dtype)
     torch_error = (math.out.double() - want.out).abs().nan_to_num().amax() if out.numel() else 0.0
-    rounding = torch.finfo(q.dtype).eps / 2 * want.out.abs().amax() if out.numel() else 0.0
+    rounding = rounding_error(want.out.abs().amax().item(), q.dtype) if out.numel() else 0.0
     assert out.dtype == q.dtype
     assert out.isfinite().all()
     error = (out.double() - want.out).abs().amax() if out.numel() else 0.0

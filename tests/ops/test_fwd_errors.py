@@ -40,7 +40,7 @@ GOOD = (1, 5, 2, 64)
             half(*GOOD).float(),
             r"query and value .* same dtype.*v has torch.float32",
         ),
-        (*[half(*GOOD).float()] * 3, r"only support fp16 and bf16 data type.*torch.float32"),
+        (*[half(*GOOD).double()] * 3, r"only support fp16 and bf16 data type, and fp32.*torch.float64"),
         (*[half(*GOOD).int()] * 3, r"only support fp16 and bf16 data type.*torch.int32"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the op serves beyond plain attention: windows, score changes, sinks, varlen, bf16, head dims."""
+"""What the op serves beyond plain attention: windows, score changes, sinks, varlen, dtypes, head dims."""
 
 import itertools
 import math
@@ -9,7 +9,9 @@ import torch
 from tests.kit.attention import attention
 from tests.kit.tolerance import assert_attention
 
-DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+DTYPES = pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32], ids=["f16", "bf16", "f32"]
+)
 
 
 def qkv(dtype, batch=2, seqlen_q=70, seqlen_k=150, heads=4, heads_kv=2, head_dim=64, head_dim_v=None, seed=1):
@@ -129,11 +131,14 @@ def test_sinks(dtype):
 
 
 @pytest.mark.parametrize("magnitude", [1e-18, 1e-9, 1.0, 3e4, 1e12, 1e18])
-def test_bf16_of_every_magnitude(magnitude):
-    q, k, v = (x * magnitude for x in qkv(torch.bfloat16, head_dim=128))
-    out, _ = torch.ops.flashattn_rocm.fwd(q, k, v, magnitude**-2 * 128**-0.5)
-    want = attention(q, k, v, softmax_scale=magnitude**-2 * 128**-0.5).out
-    assert ((out.double() - want).abs().max() / magnitude) < 2e-2
+@pytest.mark.parametrize(("dtype", "error"), [(torch.bfloat16, 2e-2), (torch.float32, 1e-5)], ids=str)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_every_magnitude(dtype, error, magnitude, sign):
+    q, k, v = (x * magnitude for x in qkv(dtype, head_dim=128))
+    scale = sign * magnitude**-2 * 128**-0.5
+    out, _ = torch.ops.flashattn_rocm.fwd(q, k, v, scale)
+    want = attention(q, k, v, softmax_scale=scale).out
+    assert ((out.double() - want).abs().max() / magnitude) < error
 
 
 def test_bf16_rows_of_unlike_magnitudes():

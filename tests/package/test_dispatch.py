@@ -89,7 +89,7 @@ def test_use_tile_names_the_kernels_that_there_are():
     [
         ({"head_dim": 0}, "head_dim=0 must be at least 1"),
         ({"heads_kv": 3}, "heads_kv=3 must divide heads=4"),
-        ({"dtype": torch.float32}, "dtype=torch.float32 must be"),
+        ({"dtype": torch.float64}, "dtype=torch.float64 must be"),
         ({"head_dim": 4096}, "no forward kernel for head_dim 4096"),
     ],
 )

@@ -197,3 +197,13 @@ def test_environment_variable_of_another_value(tmp_path):
     done = run_program(tmp_path, FLASHATTN_ROCM_SDPA="yes")
     assert done.returncode != 0
     assert "FLASHATTN_ROCM_SDPA=yes is unknown; allowed are 0, 1 and strict" in done.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}], ids=str)
+def test_float32_is_served_as_float32(options):
+    q, k, v = inputs(torch.float32)
+    want = scaled_dot_product_attention(q, k, v, **options)
+    with flashattn_rocm.sdpa(fallback=False) as counts:
+        out = scaled_dot_product_attention(q, k, v, **options)
+    assert counts.served == 1
+    assert (out - want).abs().max() < 1e-6

@@ -19,7 +19,9 @@ def configs(tmp_path, monkeypatch):
 
 
 def _is_of(row, other):
-    return all(getattr(row, key) == getattr(other, key) for key in ("head_dim", "access", "scores"))
+    return all(
+        getattr(row, key) == getattr(other, key) for key in ("head_dim", "access", "scores", "numbers")
+    )
 
 
 def test_the_rows_of_other_kinds_and_all_else_stay(configs):
