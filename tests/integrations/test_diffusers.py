@@ -37,6 +37,35 @@ def unet(head_dim: int) -> tuple[torch.nn.Module, dict]:
     return model, inputs
 
 
+def sdxl() -> tuple[torch.nn.Module, dict]:
+    """An SDXL-like UNet: several transformer blocks a level, heads of 64, sizes and pooled text embedded."""
+    model = UNet2DConditionModel(
+        sample_size=8,
+        block_out_channels=(32, 128),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        layers_per_block=1,
+        transformer_layers_per_block=(1, 2),
+        attention_head_dim=(1, 2),  # of heads, in this class
+        cross_attention_dim=48,
+        norm_num_groups=8,
+        use_linear_projection=True,
+        addition_embed_type="text_time",
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=6 * 8 + 16,
+    )
+    inputs = {
+        "sample": randn(1, 4, 8, 8, seed=1),
+        "timestep": 7,
+        "encoder_hidden_states": randn(1, 77, 48, seed=2),
+        "added_cond_kwargs": {
+            "text_embeds": randn(1, 16, seed=3),
+            "time_ids": torch.tensor([[1024, 1024, 0, 0, 1024, 1024]], dtype=torch.float16),
+        },
+    }
+    return model, inputs
+
+
 def flux() -> tuple[torch.nn.Module, dict]:
     """A Flux-like transformer: two streams, then one, with rotary embedding and head dim 128."""
     model = FluxTransformer2DModel(
@@ -82,7 +111,7 @@ def wan() -> tuple[torch.nn.Module, dict]:
     return model, inputs
 
 
-MODELS = [lambda: unet(40), lambda: unet(80), lambda: unet(160), flux, wan]
+MODELS = [lambda: unet(40), lambda: unet(80), lambda: unet(160), sdxl, flux, wan]
 
 
 @pytest.fixture
@@ -101,11 +130,15 @@ def flash_backend(installed_shim: object, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(attention_dispatch, name, value)
 
 
-def run(make: Callable[[], tuple[torch.nn.Module, dict]]) -> torch.Tensor:
+def run(make: Callable[[], tuple[torch.nn.Module, dict]], dtype: torch.dtype = torch.float16) -> torch.Tensor:
     torch.manual_seed(0)
     model, inputs = make()
+    inputs = {
+        name: x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+        for name, x in inputs.items()
+    }
     with torch.no_grad():
-        return model.half().eval()(**inputs, return_dict=False)[0].float()
+        return model.to(dtype).eval()(**inputs, return_dict=False)[0].float()
 
 
 @pytest.mark.parametrize("make", MODELS)
@@ -115,6 +148,15 @@ def test_native_through_the_override(make: Callable) -> None:
         got = run(make)
     assert counts.served >= 2
     assert (got - want).abs().max() < 2e-2 * want.abs().max()
+
+
+@pytest.mark.parametrize("make", [lambda: unet(80), wan])
+def test_float32_through_the_override(make: Callable) -> None:
+    want = run(make, torch.float32)
+    with flashattn_rocm.sdpa(fallback=False) as counts:
+        got = run(make, torch.float32)
+    assert counts.served >= 2
+    assert (got - want).abs().max() < 1e-5 * want.abs().max()
 
 
 @pytest.mark.usefixtures("flash_backend")
