@@ -49,7 +49,7 @@ def test_every_kernel_of_the_package_is_described():
         for kernel in kernels:
             loop = kernel["inner_loop"]
             assert loop["valu"] + loop["dot2"] < loop["instructions"]
-            assert (loop["dot2"] > 0) == (arch != "gfx900")
+            assert (loop["dot2"] > 0) == (arch != "gfx900" and kernel["element"] != "f32")
     # What the large tile is made for: 8 rows by 4 keys a lane, over 16 columns a trip.
     large = next(k for k in archs["gfx906"] if "_f16_d128_m128" in k["name"])
     assert large["inner_loop"]["dot2"] == 256
