@@ -244,13 +244,14 @@ def profile_of_heads(heads, path):
 def test_large_grids_are_sampled(tmp_path, capsys):
     report = profile_of_heads(512, tmp_path / "sampled.json")
     assert report["profile"]["groups"] == 512 > report["profile"]["groups_timed"] >= 60
-    assert report["report"]["sampling"]["stated sampling error of time"]["value"] > 0
+    error = report["report"]["sampling"]["stated sampling error of time"]["value"]
+    assert 0 < error < 12  # per cent: workgroups of two steps are hard to sample
     assert "of 512: chosen" in capsys.readouterr().out
     # 60 CUs hold two of these workgroups each: 480 fill the card four times and are all timed, 512 need a
     # fifth round of the same length, although it is part-filled.
     whole = profile_of_heads(480, tmp_path / "whole.json")["profile"]
     assert whole["groups_timed"] == 480
-    assert report["profile"]["clocks"] == pytest.approx(5 / 4 * whole["clocks"], rel=0.05)
+    assert report["profile"]["clocks"] == pytest.approx(5 / 4 * whole["clocks"], rel=error / 100)
 
 
 @pytest.mark.long
