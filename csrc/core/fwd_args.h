@@ -37,6 +37,13 @@ struct ScoreChanges {
   float softcap;       // 0: none
 };
 
+// Probabilities are dropped after the softmax has been normalised (attention/dropout.h).
+struct Dropout {
+  const int64_t* rng_state;  // or null, for none: seed and offset
+  uint32_t keep;             // of 2^16 probabilities, below 2^16
+  float scale;               // of those that are kept: 1 / (1 - dropout_p)
+};
+
 // Sums of two lengths and a window side stay in int32.
 inline constexpr int32_t kMaxSeqlen = 1 << 28;
 
