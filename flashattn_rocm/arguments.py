@@ -9,6 +9,7 @@ from torch import Tensor
 
 __all__ = [
     "check_dropout",
+    "dropout_keywords",
     "last_dim_contiguous",
     "op_keywords",
     "refuse_block_table",
@@ -29,16 +30,34 @@ def scale_or_none(softmax_scale: SupportsFloat | None) -> float | None:
 
 
 def check_dropout(dropout_p: float) -> None:
-    """Refuses every dropout probability but 0.
+    """Refuses what is no probability to drop with.
 
     Raises:
-        ValueError: it is no probability.
-        NotImplementedError: it is above 0.
+        ValueError: dropout_p is not in [0, 1).
     """
-    if not 0.0 <= dropout_p <= 1.0:  # also catches nan
-        raise ValueError(f"dropout_p must be in [0, 1]; got {dropout_p}")
-    if dropout_p > 0.0:
-        raise NotImplementedError(f"dropout_p={dropout_p} is not served yet; allowed is 0.0")
+    if not 0.0 <= dropout_p < 1.0:  # also catches nan
+        raise ValueError(f"dropout_p must be in [0, 1); got {dropout_p}")
+
+
+def dropout_keywords(dropout_p: float, device: torch.device) -> dict[str, Any]:
+    """dropout_p and rng_state of the op, or nothing if nothing is dropped.
+
+    rng_state, int64 (seed, offset), is drawn from torch's default generator of the device. So
+    ``torch.manual_seed`` repeats what is dropped, activation checkpoints compute it again, a captured graph
+    draws anew whenever it is replayed, and no value is waited for on the host.
+
+    Args:
+        dropout_p: the share of probabilities to drop; in steps of 2^-16.
+        device: of q.
+
+    Raises:
+        ValueError: dropout_p is not in [0, 1).
+    """
+    check_dropout(dropout_p)
+    if dropout_p == 0.0:
+        return {}
+    rng_state = torch.randint(2**63 - 1, (2,), dtype=torch.int64, device=device)
+    return {"dropout_p": float(dropout_p), "rng_state": rng_state}
 
 
 def refuse_block_table(block_table: Tensor | None) -> None:

@@ -17,15 +17,20 @@ What all six functions share:
   ``alibi_slope * |j - (i + seqlen_k - seqlen_q)|`` is subtracted and attn_bias added.
 * A query that sees no key has out 0 and softmax_lse -inf. Upstream says +inf there, with which partial
   results cannot be merged; see :func:`flashattn_rocm.merge_states`.
+* With dropout_p above 0 that share of the probabilities, in steps of 2^-16, is set to 0, and the others are
+  divided by ``1 - dropout_p``. Which ones follows from torch's default generator of the device
+  (``torch.manual_seed``). softmax_lse does not change.
 * Every result is bitwise repeatable, so ``deterministic`` is accepted and changes nothing.
 * With return_attn_probs the result is (out, softmax_lse, S_dmask): softmax_lse is the log-sum-exp of the
-  scores (natural logarithm, float32), and S_dmask an empty tensor, as upstream's is when nothing is dropped.
+  scores (natural logarithm, float32). S_dmask is an empty tensor if nothing is dropped, as upstream's; else
+  (batch, num_heads, seqlen_q, seqlen_k), of packed sequences the longest ones, dtype of q: each row's
+  probabilities, divided by their largest, negative where they are dropped. It has no gradient.
 
 Errors:
 
 * TypeError: a dtype that is not served, unequal dtypes, or a malformed window_size.
 * ValueError: wrong shapes, head counts, devices, or a number outside its range.
-* NotImplementedError: an argument of flash-attn that is not served yet (dropout_p above 0, block_table).
+* NotImplementedError: an argument of flash-attn that is not served yet (block_table).
 * RuntimeError: no device, no kernels for it, or a failed launch.
 """
 
@@ -36,12 +41,13 @@ import torch
 from torch import Tensor
 
 from flashattn_rocm.arguments import (
-    check_dropout,
+    dropout_keywords,
     last_dim_contiguous,
     op_keywords,
     refuse_block_table,
     scale_or_none,
 )
+from flashattn_rocm.attn_probs import s_dmask
 
 __all__ = [
     "flash_attn_func",
@@ -79,7 +85,7 @@ def flash_attn_func(
         q: (batch, seqlen_q, num_heads, head_dim).
         k: (batch, seqlen_k, num_heads_k, head_dim); num_heads_k divides num_heads.
         v: (batch, seqlen_k, num_heads_k, head_dim_v).
-        dropout_p: only 0.0 so far.
+        dropout_p: share of the probabilities that are dropped, in [0, 1).
         softmax_scale: factor on the scores; any finite number, also 0 or negative. None means
             1 / sqrt(head_dim).
         causal: query i sees keys up to ``i + seqlen_k - seqlen_q``.
@@ -97,9 +103,8 @@ def flash_attn_func(
         out (batch, seqlen_q, num_heads, head_dim_v), dtype of q; softmax_lse is
         (batch, num_heads, seqlen_q).
     """
-    check_dropout(dropout_p)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_kvpacked_func(
@@ -122,9 +127,8 @@ def flash_attn_kvpacked_func(
     kv is (batch, seqlen_k, 2, num_heads_k, head_dim); all else is as there.
     """
     k, v = _unpack("kv", kv, "batch_size", "seqlen_k", "2", "num_heads_k", "head_size")
-    check_dropout(dropout_p)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_qkvpacked_func(
@@ -146,9 +150,8 @@ def flash_attn_qkvpacked_func(
     qkv is (batch, seqlen, 3, num_heads, head_dim); all else is as there.
     """
     q, k, v = _unpack("qkv", qkv, "batch_size", "seqlen", "3", "num_heads", "head_size")
-    check_dropout(dropout_p)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_varlen_func(
@@ -183,7 +186,7 @@ def flash_attn_varlen_func(
         cu_seqlens_k: likewise for k and v.
         max_seqlen_q: at least the longest sequence of q; an int or a 0-dim tensor.
         max_seqlen_k: at least the longest sequence of k.
-        dropout_p: only 0.0 so far.
+        dropout_p: as there.
         softmax_scale: as in :func:`flash_attn_func`.
         causal: as there, by the lengths of each sequence.
         window_size: as there, likewise.
@@ -198,11 +201,10 @@ def flash_attn_varlen_func(
     Returns:
         out (total_q, num_heads, head_dim_v), dtype of q; softmax_lse is (num_heads, total_q).
     """
-    check_dropout(dropout_p)
     refuse_block_table(block_table)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
     keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_varlen_kvpacked_func(
@@ -229,10 +231,9 @@ def flash_attn_varlen_kvpacked_func(
     kv is (total_k, 2, num_heads_k, head_dim); all else is as there.
     """
     k, v = _unpack("kv", kv, "total_k", "2", "num_heads_k", "head_size")
-    check_dropout(dropout_p)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
     keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_varlen_qkvpacked_func(
@@ -256,30 +257,28 @@ def flash_attn_varlen_qkvpacked_func(
     else is as there.
     """
     q, k, v = _unpack("qkv", qkv, "total", "3", "num_heads", "head_size")
-    check_dropout(dropout_p)
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, sinks=sinks)
     keywords |= _sequences(cu_seqlens, cu_seqlens, max_seqlen, max_seqlen)
-    return _attend(q, k, v, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def _attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    dropout_p: float,
     softmax_scale: SupportsFloat | None,
     causal: bool,
     keywords: dict[str, Any],
     return_attn_probs: bool,
 ) -> Result:
-    out, softmax_lse = torch.ops.flashattn_rocm.fwd(
-        last_dim_contiguous(q),
-        last_dim_contiguous(k),
-        last_dim_contiguous(v),
-        scale_or_none(softmax_scale),
-        bool(causal),
-        **keywords,
-    )
-    return (out, softmax_lse, out.new_empty(0)) if return_attn_probs else out
+    q, k, v = last_dim_contiguous(q), last_dim_contiguous(k), last_dim_contiguous(v)
+    scale, causal = scale_or_none(softmax_scale), bool(causal)
+    keywords |= dropout_keywords(dropout_p, q.device)
+    out, softmax_lse = torch.ops.flashattn_rocm.fwd(q, k, v, scale, causal, **keywords)
+    if not return_attn_probs:
+        return out
+    return out, softmax_lse, s_dmask(q, k, softmax_lse, scale, causal, **keywords)
 
 
 def _sequences(

@@ -10,13 +10,15 @@
 //              lower word of offset }
 //   result:  word row / 4 % 4; of it the lower half for keys with key / 16 % 2 == 0, else the upper
 //
-// Rows and keys are counted in their sequence. A probability is kept iff its 16 bits are below
-// `keep`.
+// Rows and keys are counted in their sequence. A probability is dropped iff its 16 bits are below
+// Dropout::drop.
 #pragma once
 
+#include "attention/shape.h"
 #include "core/fwd_args.h"
 #include "gcn/philox.h"
 #include "gcn/vec.h"
+#include "gcn/wave.h"
 
 namespace flashattn {
 
@@ -26,25 +28,23 @@ class DropoutMask {
   static constexpr int kKeyStep = 16;  // of its keys
   static constexpr int kRows = 4;      // and how many rows
 
-  // `batch` counts sequences. The seed is the same in all lanes; saying so keeps it in SGPRs.
+  // `batch` counts sequences.
   __device__ DropoutMask(const Dropout& args, int batch, int heads_q, int head_q)
-      : keep_(args.keep), batch_head_(static_cast<uint32_t>(batch) * heads_q + head_q) {
-    if (args.rng_state == nullptr) return;
-    const auto word = [&](int i) {
-      return static_cast<uint32_t>(__builtin_amdgcn_readfirstlane(
-          static_cast<int>(reinterpret_cast<const uint32_t*>(args.rng_state)[i])));
-    };
-    seed_[0] = word(0);
-    seed_[1] = word(1) ^ word(3);
-    offset_ = word(2);
-  }
+      : drop_(args.drop),
+        batch_head_(static_cast<uint32_t>(batch) * heads_q + head_q),
+        seed_(gcn::load_uniform(args.rng_state)),
+        offset_(gcn::load_uniform(args.rng_state + 1)) {}
 
   // Word i: the bits of row + 4 i, of `key` in its lower half and of key + 16 in its upper one.
   // `row` is below 4 in its 16 rows, `key` below 16 in its 32 keys, or word and half are others.
   __device__ gcn::pairs4 words(int row, int key) const {
     const auto r = static_cast<uint32_t>(row), k = static_cast<uint32_t>(key);
-    return gcn::philox4x32_10({k / 32 * 16 + k % 16, r / 16 * 4 + r % 4, batch_head_, offset_},
-                              seed_[0], seed_[1]);
+    const uint64_t cipher_key = seed_ ^ (offset_ & 0xffffffff00000000);
+    // Opaque, or 20 round keys are kept in SGPRs from one call to the next.
+    return gcn::philox4x32_10(
+        {k / 32 * 16 + k % 16, r / 16 * 4 + r % 4, batch_head_, static_cast<uint32_t>(offset_)},
+        gcn::opaque_uniform(static_cast<uint32_t>(cipher_key)),
+        gcn::opaque_uniform(static_cast<uint32_t>(cipher_key >> 32)));
   }
 
   // Any row; the two keys as in words().
@@ -56,19 +56,39 @@ class DropoutMask {
 
   // Of any one score.
   __device__ bool keeps(int row, int key) const {
-    return (word(row, key) >> (key / kKeyStep % 2 * 16) & 0xffff) < keep_;
+    return (word(row, key) >> (key / kKeyStep % 2 * 16) & 0xffff) >= drop_;
   }
 
   // A pair of 16-bit numbers, each as it is or 0, by a word of bits.
   __device__ uint32_t drop_pair(uint32_t pair, uint32_t bits) const {
-    return gcn::where_below(pair, bits, keep_ << 16 | keep_);
+    const uint32_t most = drop_ - 1;
+    return gcn::where_above(pair, bits, most << 16 | most);
   }
 
  private:
-  uint32_t keep_;
+  uint32_t drop_;
   uint32_t batch_head_;
-  uint32_t seed_[2] = {0, 0};
-  uint32_t offset_ = 0;
+  uint64_t seed_, offset_;
 };
+
+// Drops from the pairs of a lane (shape.h): rows `first_row` + 4 i, keys `first_key` + 32 j and
+// those 16 after them.
+template <Tile T>
+__device__ inline void drop_pairs(const DropoutMask& mask, int first_row, int first_key,
+                                  uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / 2]) {
+  static_assert(kGroups == DropoutMask::kRowStep && kGroupLanes == DropoutMask::kKeyStep);
+  constexpr bool kWhole = T.rows_per_wave() % (kGroups * DropoutMask::kRows) == 0;
+#pragma unroll
+  for (int j = 0; j < Shape<T>::kKeys / 2; ++j) {
+    const int key = first_key + j * 2 * kGroupLanes;
+    gcn::pairs4 words{};
+#pragma unroll
+    for (int i = 0; i < Shape<T>::kRows; ++i) {
+      const int row = first_row + i * kGroups, word = i % DropoutMask::kRows;
+      if (kWhole && word == 0) words = mask.words(row, key);
+      p[i][j] = mask.drop_pair(p[i][j], kWhole ? words[word] : mask.word(row, key));
+    }
+  }
+}
 
 }  // namespace flashattn

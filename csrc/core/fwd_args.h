@@ -39,8 +39,8 @@ struct ScoreChanges {
 
 // Probabilities are dropped after the softmax has been normalised (attention/dropout.h).
 struct Dropout {
-  const int64_t* rng_state;  // or null, for none: seed and offset
-  uint32_t keep;             // of 2^16 probabilities, below 2^16
+  const int64_t* rng_state;  // seed and offset
+  uint32_t drop;             // of 2^16 probabilities; 0: none
   float scale;               // of those that are kept: 1 / (1 - dropout_p)
 };
 
@@ -56,6 +56,7 @@ struct FwdArgs {
   const float* sinks;  // or null: [heads_q], a logit that joins the denominator of each row
   Sequences sequences;
   ScoreChanges scores;
+  Dropout dropout;
   int64_t lse_batch_stride;
   int64_t lse_head_stride;
   int32_t batch;

@@ -22,7 +22,8 @@ enum class Rescale { lazy, always };
 // that are multiples of 4 bytes and rows of multiples of 16; or element by element.
 enum class Access { chunks, elements };
 
-// Whether a kernel can change scores between QK^T and the softmax: softcap, ALiBi, bias, mask.
+// Whether a kernel can change scores between QK^T and the softmax (softcap, ALiBi, bias, mask) and
+// drop probabilities after it.
 enum class Scores { plain, modified };
 
 // What numbers Q, K, V and O hold. Of 16 bits gfx906 computes in fp16 only (element.h).

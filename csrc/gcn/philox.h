@@ -22,12 +22,12 @@ __device__ inline pairs4 philox4x32_10(pairs4 counter, uint32_t key0, uint32_t k
   return counter;
 }
 
-// Of two 16-bit numbers those whose random bits are below a limit, 0 for the others; `limit` has
+// Of two 16-bit numbers those whose random bits are above a limit, 0 for the others; `limit` has
 // its number in both halves and is the same in all lanes. Written in C++ it becomes seven
 // instructions.
-__device__ inline uint32_t where_below(uint32_t pair, uint32_t bits, uint32_t limit) {
+__device__ inline uint32_t where_above(uint32_t pair, uint32_t bits, uint32_t limit) {
   uint32_t x;
-  asm("v_pk_sub_u16 %0, %2, %1 clamp\n\t"
+  asm("v_pk_sub_u16 %0, %1, %2 clamp\n\t"
       "v_pk_min_u16 %0, %0, 1 op_sel_hi:[1,0]\n\t"
       "v_pk_mul_lo_u16 %0, %0, %3"
       : "=&v"(x)

@@ -37,4 +37,26 @@ __device__ inline int opaque(int x) {
   return x;
 }
 
+// Likewise of a value that is the same in all lanes.
+__device__ inline uint32_t opaque_uniform(uint32_t x) {
+  asm volatile("" : "+s"(x));
+  return x;
+}
+
+// The kernel's first argument, read where it is used. By itself the compiler loads all of it at the
+// kernel's start and keeps what is used late in SGPRs through all that comes between.
+template <class Args>
+__device__ inline const Args& first_argument() {
+  auto* at = __builtin_amdgcn_kernarg_segment_ptr();
+  asm volatile("" : "+s"(at));
+  return *(const Args*)at;
+}
+
+// A value in memory that no kernel writes and whose address is the same in all lanes: one s_load.
+template <class T>
+__device__ inline T load_uniform(const T* from) {
+  using Constant = const __attribute__((address_space(4))) T;
+  return *reinterpret_cast<Constant*>(reinterpret_cast<uintptr_t>(from));
+}
+
 }  // namespace flashattn::gcn

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attention/block_range.h"
+#include "attention/dropout.h"
 #include "attention/epilogue.h"
 #include "attention/lds_storage.h"
 #include "attention/pv.h"
@@ -52,15 +53,17 @@ class ForwardBlock {
   }
 
   __device__ void store() const {
+    // With all that may change scores there are not SGPRs for these too during the loop.
+    const FwdArgs& args = kModified ? gcn::first_argument<FwdArgs>() : args_;
     const OutputRows out = {
-        .base = head_base<E>(args_.o, sequence_.batch, sequence_.first_q, item_.head_q),
-        .row_stride = args_.o.row_stride * halves_of(E),
-        .lse = args_.lse + sequence_.batch * args_.lse_batch_stride +
-               item_.head_q * args_.lse_head_stride + sequence_.first_q,
+        .base = head_base<E>(args.o, sequence_.batch, sequence_.first_q, item_.head_q),
+        .row_stride = args.o.row_stride * halves_of(E),
+        .lse = args.lse + sequence_.batch * args.lse_batch_stride +
+               item_.head_q * args.lse_head_stride + sequence_.first_q,
         .count = sequence_.seqlen_q,
-        .columns = args_.head_dim_v,
+        .columns = args.head_dim_v,
         .factor = o_factor(),
-        .sink = args_.sinks == nullptr ? -__builtin_inff() : args_.sinks[item_.head_q] * kLog2e};
+        .sink = args.sinks == nullptr ? -__builtin_inff() : args.sinks[item_.head_q] * kLog2e};
     store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
   }
 
@@ -116,6 +119,7 @@ class ForwardBlock {
     if (!whole) hide_unseen(s, block * T.block_n);
     softmax.raise_limits(s, o_);
     softmax.probabilities(s, p);
+    if constexpr (kModified && !kF32) drop(p, block * T.block_n);
     if constexpr (T.kv == KvBuffers::in_turns) {
       join_v(block);
       __syncthreads();  // no wave reads K any more
@@ -209,6 +213,15 @@ class ForwardBlock {
     change(s, {item_.first_row + tile_row_, first_key + lane_in_group_});
   }
 
+  // The sum of a row, which softmax has by now, is of what is dropped too.
+  __device__ void drop(uint32_t (&p)[L::kRows][L::kKeys / 2], int first_key) const {
+    if (args_.dropout.drop == 0) return;
+    // Read anew: the seed and all that follows from it would take 30 SGPRs through the loop.
+    const auto& args = gcn::first_argument<FwdArgs>();
+    const DropoutMask mask(args.dropout, item_.batch, args.heads_q, item_.head_q);
+    drop_pairs<T>(mask, gcn::opaque(item_.first_row + tile_row_), first_key + lane_in_group_, p);
+  }
+
   __device__ void hide_unseen(float (&s)[L::kRows][L::kKeys], int first_key) const {
     // Of the row over the key, in the block. Opaque: all that follows from it alone would be moved
     // out of the loop, into registers that are not there.
@@ -236,7 +249,11 @@ class ForwardBlock {
         if (unseen(i * kGroups, j * kGroupLanes)) s[i][j] = -__builtin_inff();
   }
 
-  __device__ float o_factor() const { return kBf16 ? RowScale::inverse(v_exponent_) : 1.0f; }
+  __device__ float o_factor() const {
+    const float dropout =
+        kModified && args_.dropout.drop != 0 ? gcn::first_argument<FwdArgs>().dropout.scale : 1.0f;
+    return (kBf16 ? RowScale::inverse(v_exponent_) : 1.0f) * dropout;
+  }
 
   __device__ Rows rows(const TensorView& x, int head, int first, int count, int columns) const {
     return {.base = head_base<E>(x, sequence_.batch, first, head),

@@ -145,6 +145,23 @@ void check_index(const char* name, const at::Tensor& index, const c10::SymInt& s
   TORCH_CHECK_VALUE(index.is_contiguous(), name, " must be contiguous");
 }
 
+void check_dropout(const FwdInputs& in) {
+  TORCH_CHECK_VALUE(in.dropout_p >= 0.0 && in.dropout_p < 1.0,
+                    "dropout_p must be at least 0 and below 1; it is ", in.dropout_p);
+  TORCH_CHECK_TYPE(in.dropout_p == 0.0 || in.q.scalar_type() != at::kFloat,
+                   "dropout is served for float16 and bfloat16: q has float32 and dropout_p=",
+                   in.dropout_p, "; cast q, k and v, or pass dropout_p=0");
+  TORCH_CHECK_VALUE(in.dropout_p == 0.0 || in.rng_state.has_value(), "dropout_p=", in.dropout_p,
+                    " needs rng_state, two int64 (seed, offset) that say what is dropped");
+  if (!in.rng_state) return;
+  TORCH_CHECK_TYPE(in.rng_state->scalar_type() == at::kLong,
+                   "rng_state must have dtype int64; it has ", dtype_name(*in.rng_state));
+  TORCH_CHECK_VALUE(in.rng_state->dim() == 1 && in.rng_state->sym_size(0) == 2,
+                    "rng_state must have shape (2,), seed and offset; it has shape ",
+                    shape_name(*in.rng_state));
+  TORCH_CHECK_VALUE(in.rng_state->is_contiguous(), "rng_state must be contiguous");
+}
+
 // Sizes of a batch of equal sequences, or of packed ones.
 FwdShape shape_of(const FwdInputs& in) {
   if (in.varlen()) {
@@ -200,7 +217,7 @@ void check_offsets(const char* name, const at::Tensor& offsets, int64_t rows, co
 std::vector<at::Tensor> FwdInputs::tensors() const {
   std::vector<at::Tensor> given{q, k, v};
   for (const OptionalTensor* each :
-       {&alibi_slopes, &attn_bias, &sinks, &cu_seqlens_q, &cu_seqlens_k, &seqused_k}) {
+       {&alibi_slopes, &attn_bias, &sinks, &cu_seqlens_q, &cu_seqlens_k, &seqused_k, &rng_state}) {
     if (each->has_value()) given.push_back(**each);
   }
   return given;
@@ -221,6 +238,7 @@ void check_devices(const FwdInputs& in) {
   same("cu_seqlens_q", in.cu_seqlens_q);
   same("cu_seqlens_k", in.cu_seqlens_k);
   same("seqused_k", in.seqused_k);
+  same("rng_state", in.rng_state);
 #ifndef FLASHATTN_ROCM_TORCH_HIP
   TORCH_CHECK_VALUE(!in.q.is_cuda(), "q is on ", device,
                     ", but this flashattn_rocm was built against a torch without ROCm: only cpu "
@@ -284,6 +302,7 @@ FwdShape check_fwd(const FwdInputs& in) {
   check_seqlen("k", shape.seqlen_k);
   TORCH_CHECK_VALUE(std::isfinite(in.softcap) && in.softcap >= 0.0,
                     "softcap must be finite and not negative; it is ", in.softcap);
+  check_dropout(in);
   if (in.alibi_slopes) check_alibi(*in.alibi_slopes, shape);
   if (in.attn_bias) check_bias(*in.attn_bias, shape, varlen);
   if (in.sinks) check_sinks(*in.sinks, shape);

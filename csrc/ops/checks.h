@@ -32,6 +32,8 @@ struct FwdInputs {
   const OptionalTensor& seqused_k;
   c10::SymInt max_seqlen_q;
   c10::SymInt max_seqlen_k;
+  double dropout_p;
+  const OptionalTensor& rng_state;  // int64 (seed, offset); with dropout_p 0 without effect
 
   bool varlen() const { return cu_seqlens_q.has_value(); }
   // Those that are given, q, k and v first.
@@ -46,10 +48,12 @@ struct FwdInputs {
       const flashattn::OptionalTensor &alibi_slopes, const flashattn::OptionalTensor &attn_bias, \
       const flashattn::OptionalTensor &sinks, const flashattn::OptionalTensor &cu_seqlens_q,     \
       const flashattn::OptionalTensor &cu_seqlens_k, const flashattn::OptionalTensor &seqused_k, \
-      c10::SymInt max_seqlen_q, c10::SymInt max_seqlen_k
+      c10::SymInt max_seqlen_q, c10::SymInt max_seqlen_k, double dropout_p,                      \
+      const flashattn::OptionalTensor &rng_state
 #define FLASHATTN_FWD_ARGUMENTS                                                               \
   q, k, v, softmax_scale, causal, window_left, window_right, top_left, softcap, alibi_slopes, \
-      attn_bias, sinks, cu_seqlens_q, cu_seqlens_k, seqused_k, max_seqlen_q, max_seqlen_k
+      attn_bias, sinks, cu_seqlens_q, cu_seqlens_k, seqused_k, max_seqlen_q, max_seqlen_k,    \
+      dropout_p, rng_state
 
 struct FwdShape {
   c10::SymInt batch;

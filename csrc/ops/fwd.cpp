@@ -7,17 +7,14 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <cmath>
-#include <mutex>
 
 #include "core/grid.h"
 #include "ops/checks.h"
 #include "ops/dispatch.h"
+#include "ops/fwd_arguments.h"
+#include "ops/launch_kernel.h"
 #include "ops/placement.h"
 #include "ops/views.h"
-#include "runtime/code_object.h"
-#include "runtime/host_memory.h"
-#include "runtime/launch.h"
 
 namespace flashattn {
 namespace {
@@ -41,104 +38,10 @@ FwdResult allocate_result(const FwdInputs& in, const FwdShape& shape) {
   return {std::move(out), std::move(lse)};
 }
 
-int32_t as_int32(const c10::SymInt& size) {
-  return static_cast<int32_t>(size.guard_int(__FILE__, __LINE__));  // check_fwd bounds it
-}
-
 bool rows_of_chunks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const at::Tensor& out) {
   return has_rows_of_chunks(q) && has_rows_of_chunks(k) && has_rows_of_chunks(v) &&
          has_rows_of_chunks(out);
-}
-
-int32_t window_side(const c10::SymInt& side) {
-  const int64_t keys = side.expect_int();
-  return keys < 0 || keys > kMaxSeqlen ? kMaxSeqlen : static_cast<int32_t>(keys);
-}
-
-const int32_t* indices(const OptionalTensor& tensor) {
-  return tensor ? tensor->const_data_ptr<int32_t>() : nullptr;
-}
-
-BiasType bias_type(const at::Tensor& bias) {
-  switch (bias.scalar_type()) {
-    case at::kBool:
-      return BiasType::mask;
-    case at::kFloat:
-      return BiasType::f32;
-    case at::kHalf:
-      return BiasType::f16;
-    default:
-      return BiasType::bf16;
-  }
-}
-
-ScoreChanges score_changes(const FwdInputs& in, const FwdShape& shape) {
-  ScoreChanges changes{};
-  changes.softcap = static_cast<float>(in.softcap);
-  if (in.alibi_slopes) {
-    changes.alibi_slopes = in.alibi_slopes->const_data_ptr<float>();
-    changes.alibi_batch_stride = in.alibi_slopes->dim() == 2 ? in.alibi_slopes->stride(0) : 0;
-  }
-  if (in.attn_bias) {
-    const at::Tensor bias =
-        in.attn_bias->expand_symint({shape.batch, shape.heads_q, shape.seqlen_q, shape.seqlen_k});
-    changes.bias = bias.const_data_ptr();
-    changes.bias_type = bias_type(bias);
-    changes.bias_batch_stride = bias.stride(0);
-    changes.bias_head_stride = bias.stride(1);
-    changes.bias_row_stride = bias.stride(2);
-    changes.bias_key_stride = bias.stride(3);
-  }
-  return changes;
-}
-
-bool changes_scores(const FwdInputs& in) {
-  return in.softcap != 0.0 || in.alibi_slopes.has_value() || in.attn_bias.has_value();
-}
-
-FwdArgs arguments(const FwdInputs& in, const FwdShape& shape, const FwdResult& result,
-                  const at::Tensor& sinks) {
-  const auto& [out, lse] = result;
-  const int32_t head_dim = as_int32(shape.head_dim);
-  FwdArgs args{};
-  args.q = view_of(in.q);
-  args.k = view_of(in.k);
-  args.v = view_of(in.v);
-  args.o = view_of(out);
-  args.lse = lse.mutable_data_ptr<float>();
-  args.sinks = sinks.defined() ? sinks.const_data_ptr<float>() : nullptr;
-  args.sequences = {indices(in.cu_seqlens_q), indices(in.cu_seqlens_k), indices(in.seqused_k)};
-  args.scores = score_changes(in, shape);
-  args.lse_batch_stride = in.varlen() ? 0 : lse.stride(0);
-  args.lse_head_stride = lse.stride(in.varlen() ? 0 : 1);
-  args.batch = as_int32(shape.batch);
-  args.seqlen_q = as_int32(shape.seqlen_q);
-  args.seqlen_k = as_int32(shape.seqlen_k);
-  args.heads_q = as_int32(shape.heads_q);
-  args.heads_kv = as_int32(shape.heads_kv);
-  args.head_dim = head_dim;
-  args.head_dim_v = as_int32(shape.head_dim_v);
-  args.window_left = window_side(in.window_left);
-  args.window_right = in.causal ? 0 : window_side(in.window_right);
-  args.top_left = in.top_left ? 1 : 0;
-  args.softmax_scale = static_cast<float>(in.softmax_scale.value_or(1.0 / std::sqrt(head_dim)));
-  return args;
-}
-
-// The simulator's memory map belongs to the process: two threads that share a tensor would register
-// its bytes twice, or the first to finish would take them from the other. So launches there take
-// turns; that costs little, since each one uses every core.
-template <class Args>
-void launch_kernel(const Placement& place, std::string_view kernel, const Grid& grid,
-                   uint32_t threads, const Args& args, const TouchedMemory& touched) {
-  const HipFunction function = CodeObject::on(place.api, place.device).function(kernel);
-  const LaunchTarget target{place.api, function, kernel, place.stream};
-  if (place.backend == Backend::kCard) return launch(target, grid, threads, args);
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  const HostRegistration visible(target.api, touched);
-  launch(target, grid, threads, args);
 }
 
 TouchedMemory touched_by(const FwdInputs& in, const at::Tensor& sinks, const FwdResult& result) {
@@ -197,7 +100,7 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   if (lse.numel() == 0 || shape.seqlen_q == 0) return result;
 
   const at::Tensor float_sinks = sinks ? sinks->to(at::kFloat).contiguous() : at::Tensor();
-  FwdArgs args = arguments(in, shape, result, float_sinks);
+  FwdArgs args = fwd_arguments(in, shape, out, lse, float_sinks);
   const Placement place = placement_of(q);
   const DeviceInfo device = place.api.device_info(place.device);
   const FwdProblem problem{args,

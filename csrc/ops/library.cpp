@@ -1,6 +1,7 @@
 // torch.ops.flashattn_rocm: schemas, and which function serves which dispatch key.
 #include <torch/library.h>
 
+#include "ops/attn_probs.h"
 #include "ops/fwd.h"
 
 TORCH_LIBRARY(flashattn_rocm, m) {
@@ -9,15 +10,36 @@ TORCH_LIBRARY(flashattn_rocm, m) {
       "SymInt window_left=-1, SymInt window_right=-1, bool top_left=False, float softcap=0.0, "
       "Tensor? alibi_slopes=None, Tensor? attn_bias=None, Tensor? sinks=None, "
       "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? seqused_k=None, "
-      "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0) -> (Tensor out, Tensor softmax_lse)",
+      "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0, float dropout_p=0.0, Tensor? rng_state=None) "
+      "-> (Tensor out, Tensor softmax_lse)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "attn_probs(Tensor q, Tensor k, Tensor softmax_lse, float? softmax_scale=None, "
+      "bool causal=False, *, SymInt window_left=-1, SymInt window_right=-1, bool top_left=False, "
+      "float softcap=0.0, Tensor? alibi_slopes=None, Tensor? attn_bias=None, "
+      "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? seqused_k=None, "
+      "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0, float dropout_p=0.0, Tensor? rng_state=None) "
+      "-> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) { m.impl("fwd", &flashattn::fwd); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
+  m.impl("fwd", &flashattn::fwd);
+  m.impl("attn_probs", &flashattn::attn_probs);
+}
 
 // ROCm torch calls its devices cuda.
-TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) { m.impl("fwd", &flashattn::fwd); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) {
+  m.impl("fwd", &flashattn::fwd);
+  m.impl("attn_probs", &flashattn::attn_probs);
+}
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) { m.impl("fwd", &flashattn::fwd_meta); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
+  m.impl("fwd", &flashattn::fwd_meta);
+  m.impl("attn_probs", &flashattn::attn_probs_meta);
+}
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) { m.impl("fwd", &flashattn::fwd_autograd); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
+  m.impl("fwd", &flashattn::fwd_autograd);
+  m.impl("attn_probs", &flashattn::attn_probs_autograd);
+}

@@ -91,7 +91,7 @@ def attention_forward(
         value: (batch, heads_kv, seqlen_k, head_dim_v).
         attention_mask: what :mod:`.transformers_masks` makes, or 4-D, which then says all: bool, True keeps a
             key, or added to the logits.
-        dropout: only 0.0 so far.
+        dropout: share of the probabilities that are dropped, in [0, 1).
         scaling: factor on the logits; None means 1/sqrt(head_dim).
         sliding_window: of a causal layer: how many keys a query sees, itself included; of another one, one
             less than that to each side.

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from flashattn_rocm.arguments import check_dropout, last_dim_contiguous
+from flashattn_rocm.arguments import dropout_keywords, last_dim_contiguous
 
 __all__ = ["memory_efficient_attention"]
 
@@ -36,7 +36,7 @@ def memory_efficient_attention(
         value: likewise.
         attn_bias: None, a tensor that broadcasts to (batch, heads, seqlen_q, seqlen_k), or with 5
             dimensions (batch, groups, heads, ...), and is added to the scores; or one of the objects above.
-        p: dropout, only 0.0 so far.
+        p: share of the probabilities that are dropped, in [0, 1).
         scale: factor on the scores; None means 1 / sqrt(head_dim).
         op: must be None: there is one implementation.
 
@@ -44,14 +44,13 @@ def memory_efficient_attention(
         The shape of query, with value's head_dim.
 
     Raises:
-        NotImplementedError: another bias object, dropout, or an op.
+        NotImplementedError: another bias object, or an op.
         TypeError, ValueError: for dtypes, shapes and devices.
     """
-    check_dropout(p)
     if op is not None:
         raise NotImplementedError(f"op={op!r} is not served; allowed is None")
     q, k, v = _with_heads(query, key, value)
-    keywords = _bias_keywords(attn_bias, q.shape[1], k.shape[1])
+    keywords = _bias_keywords(attn_bias, q.shape[1], k.shape[1]) | dropout_keywords(p, query.device)
     causal = keywords.pop("causal", False)
     if "cu_seqlens_q" in keywords:
         q, k, v = q[0], k[0], v[0]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from flashattn_rocm.arguments import check_dropout, last_dim_contiguous, op_keywords, refuse_block_table
+from flashattn_rocm.arguments import dropout_keywords, last_dim_contiguous, op_keywords, refuse_block_table
 from flashattn_rocm.backward import attention_backward
 
 __all__ = ["KERNELS"]
@@ -26,11 +26,13 @@ def _sdpa_forward(
     scale: float | None = None,
 ) -> tuple[Any, ...]:
     """Tensors are (batch, heads, seqlen, head_dim); causal is aligned at the top left."""
-    _check(dropout_p, return_debug_mask)
+    _refuse_debug_mask(return_debug_mask)
     q, k, v = (last_dim_contiguous(tensor.transpose(1, 2)) for tensor in (query, key, value))
-    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, scale, is_causal, **_alignment(query, key, is_causal))
+    dropout = dropout_keywords(dropout_p, query.device)
+    keywords = dropout | _alignment(query, key, is_causal)
+    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, scale, is_causal, **keywords)
     out = _with_layout_of(query, out.transpose(1, 2))
-    return (out, lse, None, None, query.shape[2], key.shape[2], *_no_dropout(query))
+    return (out, lse, None, None, query.shape[2], key.shape[2], *_random_state(dropout, query))
 
 
 def _sdpa_backward(
@@ -52,11 +54,10 @@ def _sdpa_backward(
     scale: float | None = None,
 ) -> tuple[Tensor, ...]:
     """Tensors are (batch, heads, seqlen, head_dim)."""
-    check_dropout(dropout_p)
     dout, q, k, v, o = (
         last_dim_contiguous(tensor.transpose(1, 2)) for tensor in (grad_out, query, key, value, out)
     )
-    keywords = _alignment(query, key, is_causal)
+    keywords = _alignment(query, key, is_causal) | _same_dropout(dropout_p, philox_seed, philox_offset)
     gradients = attention_backward(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
     return tuple(
         _with_layout_of(tensor, gradient.transpose(1, 2))
@@ -85,13 +86,14 @@ def _flash_forward(
     num_splits: int | None = None,
 ) -> tuple[Any, ...]:
     """Tensors are (batch, seqlen, heads, head_dim) or packed; causal is aligned at the bottom right."""
-    _check(dropout_p, return_debug_mask)
+    _refuse_debug_mask(return_debug_mask)
     refuse_block_table(block_table)
     keywords = _masking(cum_seq_q, cum_seq_k, max_q, max_k, window_size_left, window_size_right)
     keywords |= op_keywords(seqused_k=seqused_k, alibi_slopes=alibi_slopes)
+    dropout = dropout_keywords(dropout_p, query.device)
     q, k, v = (last_dim_contiguous(tensor) for tensor in (query, key, value))
-    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, scale, is_causal, **keywords)
-    return (_with_layout_of(query, out), lse, *_no_dropout(query))
+    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, scale, is_causal, **keywords, **dropout)
+    return (_with_layout_of(query, out), lse, *_random_state(dropout, query))
 
 
 def _flash_forward_inplace(out: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
@@ -121,8 +123,8 @@ def _flash_backward(
     window_size_right: int | None = None,
 ) -> tuple[Tensor, ...]:
     """Tensors are (batch, seqlen, heads, head_dim) or packed."""
-    check_dropout(dropout_p)
     keywords = _masking(cum_seq_q, cum_seq_k, max_q, max_k, window_size_left, window_size_right)
+    keywords |= _same_dropout(dropout_p, rng_state, unused)
     dout, q, k, v, o = (last_dim_contiguous(tensor) for tensor in (grad_out, query, key, value, out))
     return attention_backward(dout, q, k, v, o, logsumexp, scale, is_causal, **keywords)
 
@@ -137,8 +139,7 @@ KERNELS = {
 }
 
 
-def _check(dropout_p: float, return_debug_mask: bool) -> None:
-    check_dropout(dropout_p)
+def _refuse_debug_mask(return_debug_mask: bool) -> None:
     if return_debug_mask:
         raise NotImplementedError("return_debug_mask is not served: the kernels form no attention weights")
 
@@ -160,13 +161,23 @@ def _masking(
     return keywords | {"max_seqlen_q": max_q, "max_seqlen_k": max_k} if cum_seq_q is not None else keywords
 
 
-def _no_dropout(query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """rng_state, its offset, and the mask of what was dropped, as torch shapes them when nothing is."""
-    if torch.version.hip:
-        state = (torch.zeros((), dtype=torch.int64), torch.zeros((), dtype=torch.int64))
-    else:
-        state = (torch.zeros(2, dtype=torch.uint64), torch.zeros((), dtype=torch.uint64))
-    return (*(tensor.to(query.device) for tensor in state), query.new_empty(0))
+def _random_state(dropout: dict[str, Any], query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """rng_state, its offset, and a mask that is empty, as torch shapes them; zeros if nothing is dropped."""
+    state = dropout.get("rng_state")
+    if state is None:
+        state = torch.zeros(2, dtype=torch.int64, device=query.device)
+    if torch.version.hip:  # seed and offset
+        return state[0].clone(), state[1].clone(), query.new_empty(0)
+    unused = torch.zeros((), dtype=torch.uint64, device=query.device)
+    return state.view(torch.uint64), unused, query.new_empty(0)
+
+
+def _same_dropout(dropout_p: float, state: Tensor, offset: Tensor) -> dict[str, Any]:
+    """The op's arguments from what _random_state gave."""
+    if dropout_p == 0.0:
+        return {}
+    rng_state = torch.stack((state, offset)) if torch.version.hip else state.view(torch.int64)
+    return {"dropout_p": dropout_p, "rng_state": rng_state}
 
 
 def _with_layout_of(tensor: Tensor, result: Tensor) -> Tensor:

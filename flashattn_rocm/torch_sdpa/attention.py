@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from flashattn_rocm.arguments import check_dropout, last_dim_contiguous
+from flashattn_rocm.arguments import check_dropout, dropout_keywords, last_dim_contiguous
 
 __all__ = ["attend"]
 
@@ -31,7 +31,7 @@ def attend(
         value: (..., heads, seqlen_k, head_dim_v).
         attn_mask: broadcasts to (..., heads, seqlen_q, seqlen_k): bool, False hides a key, or added to the
             scores (dtype of query, or float32).
-        dropout_p: only 0.0 so far.
+        dropout_p: share of the probabilities that are dropped, in [0, 1).
         is_causal: query i sees keys 0 to i (aligned at the top left); not with attn_mask.
         scale: factor on the scores; None means 1 / sqrt(head_dim).
         enable_gqa: query head h reads key/value head ``h // (heads_q // heads_kv)``.
@@ -53,7 +53,9 @@ def attend(
     bias = None if attn_mask is None else _with_rank(attn_mask, rank)
     if bias is not None and rank > 4:
         bias = bias.expand(*q.shape[:-3], *bias.shape[-3:])
-    out = _attend_batches(partial(_launch, scale=scale, is_causal=is_causal), q, k, v, bias)
+    out = _attend_batches(
+        partial(_launch, dropout_p=dropout_p, scale=scale, is_causal=is_causal), q, k, v, bias
+    )
     return out[(0,) * (rank - out_rank)]
 
 
@@ -103,9 +105,18 @@ def _attend_batches(launch: Callable[..., Tensor], *tensors: Tensor | None) -> T
 
 
 def _launch(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, *, scale: float | None, is_causal: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    *,
+    dropout_p: float,
+    scale: float | None,
+    is_causal: bool,
 ) -> Tensor:
-    keywords: dict[str, Any] = {} if bias is None else {"attn_bias": bias}
+    keywords: dict[str, Any] = dropout_keywords(dropout_p, q.device)
+    if bias is not None:
+        keywords["attn_bias"] = bias
     if is_causal and q.shape[2] != k.shape[2]:
         keywords["top_left"] = True
     by_rows = (last_dim_contiguous(tensor.transpose(1, 2)) for tensor in (q, k, v))

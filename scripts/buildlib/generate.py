@@ -9,8 +9,14 @@ from buildlib.tile_config import FwdKernel, TileKernel
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
-    """Writes the device translation unit: one __global__ function a kernel, and what some need beside."""
+def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel], attn_probs: bool = False) -> Path:
+    """Writes the device translation unit: one __global__ function a kernel, and what some need beside.
+
+    Args:
+        folder: for the file.
+        kernels: of the forward.
+        attn_probs: whether the kernels that write probabilities out, which have no tile, are in it too.
+    """
     functions = []
     for kernel in kernels:
         args, body = _entry(kernel)
@@ -24,8 +30,19 @@ def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel]) -> Path:
         )
         for element in dict.fromkeys(kernel.element for kernel in kernels if _splits(kernel))
     ]
+    functions += [
+        _function(
+            "flashattn::kAttnProbsThreads",
+            f"flashattn_attn_probs_{element}",
+            "AttnProbsArgs",
+            f"attn_probs<flashattn::Element::{element}>",
+        )
+        for element in (("f16", "bf16") if attn_probs else ())
+    ]
     file = folder / "fwd_instances.hip"
-    includes = "".join(f'#include "kernels/{name}.h"\n' for name in ("fwd_combine", "fwd_split"))
+    includes = "".join(
+        f'#include "kernels/{name}.h"\n' for name in ("attn_probs", "fwd_combine", "fwd_split")
+    )
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
     return file
 

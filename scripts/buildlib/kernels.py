@@ -71,7 +71,7 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     archs = target_archs(os.environ)
     config = load_config(archs)
     kernels = config.fwd_kernels()
-    source = write_fwd_instances(GENERATED, kernels)
+    source = write_fwd_instances(GENERATED, kernels, attn_probs=True)
     write_fwd_table(GENERATED, kernels)
     lds_budget = _lds_budget(config)
     with ThreadPoolExecutor(max_jobs()) as pool:

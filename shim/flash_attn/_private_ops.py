@@ -199,21 +199,38 @@ def _flash_attn_varlen_backward(
     )[-1]
 
 
-def _empty_forward(q: Tensor, k: Tensor, v: Tensor, **keywords: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _empty_forward(
+    q: Tensor, k: Tensor, v: Tensor, probs: tuple[int, ...], **keywords: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     out, softmax_lse = torch.ops.flashattn_rocm.fwd(q, k, v, **keywords)
-    return out, softmax_lse, q.new_empty(0), q.new_empty(2, dtype=torch.int64)
+    return out, softmax_lse, q.new_empty(probs), q.new_empty(2, dtype=torch.int64)
 
 
 @_flash_attn_forward.register_fake
-def _(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _empty_forward(q, k, v)
+def _(
+    q: Tensor, k: Tensor, v: Tensor, *options: Any, return_softmax: bool | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    with_probs = options[7] if return_softmax is None else return_softmax
+    probs = (q.shape[0], q.shape[2], q.shape[1], k.shape[1]) if with_probs else (0,)
+    return _empty_forward(q, k, v, probs)
 
 
 @_flash_attn_varlen_forward.register_fake
 def _(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, *options: Any, **more: Any
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    *options: Any,
+    return_softmax: bool = False,
+    **more: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _empty_forward(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
+    with_probs = options[7] if len(options) > 7 else return_softmax
+    probs = (cu_seqlens_q.shape[0] - 1, q.shape[1], max_seqlen_q, max_seqlen_k) if with_probs else (0,)
+    return _empty_forward(q, k, v, probs, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
 
 
 @_flash_attn_backward.register_fake

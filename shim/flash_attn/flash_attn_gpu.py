@@ -1,7 +1,7 @@
 """The entry points of upstream's compiled extension: positional, without autograd.
 
-The order of arguments is upstream's; xformers and its test file call them so. In what they return, S_dmask is
-empty and rng_state unused, because nothing is dropped.
+The order of arguments is upstream's; xformers and its test file call them so. Without dropout S_dmask is
+empty and rng_state zeros.
 """
 
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from flashattn_rocm.arguments import check_dropout, op_keywords, refuse_block_table
+from flashattn_rocm.arguments import dropout_keywords, op_keywords, refuse_block_table
+from flashattn_rocm.attn_probs import s_dmask
 from flashattn_rocm.backward import attention_backward
 
 __all__ = ["bwd", "fwd", "varlen_bwd", "varlen_fwd"]
@@ -35,7 +36,8 @@ def fwd(
     """Attention of whole sequences: q (batch, seqlen, num_heads, head_dim); see flash_attn_func."""
     _check(dropout_p, generator, return_softmax)
     keywords = op_keywords((window_left, window_right), softcap, alibi_slopes=alibi_slopes)
-    return _forward(q, k, v, out, softmax_scale, causal, keywords)
+    keywords |= dropout_keywords(dropout_p, q.device)
+    return _forward(q, k, v, out, softmax_scale, causal, keywords, return_softmax)
 
 
 def varlen_fwd(
@@ -82,7 +84,8 @@ def varlen_fwd(
         seqused_k=seqused_k,
     )
     keywords |= {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}
-    return _forward(q, k, v, out, softmax_scale, causal, keywords)
+    keywords |= dropout_keywords(dropout_p, q.device)
+    return _forward(q, k, v, out, softmax_scale, causal, keywords, return_softmax)
 
 
 def bwd(
@@ -109,6 +112,7 @@ def bwd(
     """Gradients of fwd, by the out and softmax_lse that are given; (dq, dk, dv, rowsum(dout * out))."""
     _check(dropout_p, generator)
     keywords = op_keywords((window_left, window_right), softcap, alibi_slopes=alibi_slopes)
+    keywords |= _same_dropout(dropout_p, rng_state)
     return _backward(dout, q, k, v, out, softmax_lse, (dq, dk, dv), softmax_scale, causal, keywords)
 
 
@@ -148,15 +152,24 @@ def varlen_bwd(
         cu_seqlens_k=cu_seqlens_k,
     )
     keywords |= {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}
+    keywords |= _same_dropout(dropout_p, rng_state)
     return _backward(dout, q, k, v, out, softmax_lse, (dq, dk, dv), softmax_scale, causal, keywords)
 
 
 def _check(dropout_p: float, generator: None, return_softmax: bool = False) -> None:
     if generator is not None:
         raise RuntimeError("the RNG `generator` argument is no longer supported and must be None")
-    check_dropout(dropout_p)
-    if return_softmax:
+    if return_softmax and dropout_p == 0.0:
         raise RuntimeError("return_softmax is only supported when p_dropout > 0.0")
+
+
+def _same_dropout(dropout_p: float, rng_state: Tensor | None) -> dict[str, Any]:
+    """The op's arguments for what the forward dropped."""
+    if dropout_p == 0.0:
+        return {}
+    if rng_state is None:
+        raise ValueError(f"dropout_p={dropout_p} needs the rng_state that the forward returned")
+    return {"dropout_p": dropout_p, "rng_state": rng_state}
 
 
 def _forward(
@@ -167,11 +180,16 @@ def _forward(
     softmax_scale: float,
     causal: bool,
     keywords: dict[str, Any],
+    return_softmax: bool,
 ) -> Forward:
     computed, softmax_lse = torch.ops.flashattn_rocm.fwd(q, k, v, softmax_scale, causal, **keywords)
     if out is not None:
         computed = out.copy_(computed)
-    return computed, softmax_lse, q.new_empty(0), torch.zeros(2, dtype=torch.int64, device=q.device)
+    probs = q.new_empty(0)
+    if return_softmax:
+        probs = s_dmask(q, k, softmax_lse, softmax_scale, causal, **keywords)
+    rng_state = keywords.get("rng_state", torch.zeros(2, dtype=torch.int64, device=q.device))
+    return computed, softmax_lse, probs, rng_state
 
 
 def _backward(

@@ -258,7 +258,6 @@ def test_inputs_are_read_as_views() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dropout": 0.1}, "dropout_p=0.1"),
         ({"output_attentions": True}, "output_attentions"),
         ({"block_table": torch.zeros(1, 1)}, "block_table: a paged cache"),
         ({"indices": torch.zeros(1, 1)}, "indices: sparse attention"),

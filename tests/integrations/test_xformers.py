@@ -92,7 +92,6 @@ def test_blocks(kind, shift):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"p": 0.1}, "dropout_p=0.1"),
         ({"op": "cutlass"}, "op='cutlass' is not served"),
         ({"attn_bias": bias_object("PagedBlockDiagonalPaddedKeysMask")}, "type PagedBlock.* is not served"),
     ],

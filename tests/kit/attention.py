@@ -34,11 +34,14 @@ def attention(
     alibi_slopes: Tensor | None = None,
     attn_bias: Tensor | None = None,
     sinks: Tensor | None = None,
+    keep: Tensor | None = None,
+    dropout_p: float = 0.0,
     precision: torch.dtype = torch.float64,
 ) -> Attention:
     """As torch.ops.flashattn_rocm.fwd for a batch of equal sequences, straight from the definition.
 
     Args:
+        keep: (batch, heads, seqlen_q, seqlen_k), False where a probability is dropped.
         precision: of the whole computation; with that of q it is what torch's own math would give.
     """
     batch, seqlen_q, heads, head_dim = q.shape
@@ -67,4 +70,6 @@ def attention(
         logits = torch.cat([score, column], -1)
     lse = torch.logsumexp(logits, -1) if logits.shape[-1] else score.new_full(score.shape[:-1], -math.inf)
     probability = torch.exp(score - lse.masked_fill(lse == -math.inf, 0.0)[..., None])
+    if keep is not None:
+        probability = probability * keep / (1.0 - dropout_p)
     return Attention(torch.einsum("bhij,bjhd->bihd", probability, values), lse)

@@ -197,10 +197,8 @@ def test_block_table_is_refused():
 
 
 @pytest.mark.parametrize("function", [flash_attn_qkvpacked_func, flash_attn_varlen_qkvpacked_func])
-def test_dropout_is_refused_everywhere(function):
+def test_no_probability_is_refused(function):
     dense = function is flash_attn_qkvpacked_func
     arguments = (randn(1, 5, 3, 2, 8, seed=7),) if dense else (randn(5, 3, 2, 8, seed=7), cu_seqlens([5]), 5)
-    with pytest.raises(NotImplementedError, match=r"dropout_p=0.25 is not served"):
-        function(*arguments, dropout_p=0.25)
-    with pytest.raises(ValueError, match=r"dropout_p must be in \[0, 1\]; got -1"):
+    with pytest.raises(ValueError, match=r"dropout_p must be in \[0, 1\); got -1"):
         function(*arguments, dropout_p=-1)

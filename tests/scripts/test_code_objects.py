@@ -74,6 +74,16 @@ def test_workgroups_that_fit_a_compute_unit(arch, vgprs, lds_bytes, groups):
     assert workgroups_per_cu(arch, _KERNELS[0].tile, found) == groups
 
 
+def test_kernels_without_a_tile_may_not_spill_either():
+    resources = {_KERNELS[0].name: _GOOD, "other": dataclasses.replace(_GOOD, vgprs=20, lds_bytes=0)}
+    budget = {_KERNELS[0].name: 4096}
+    check_resources("gfx906", _KERNELS[:1], resources, budget)
+    for field in ("vgpr_spills", "sgpr_spills", "scratch_bytes"):
+        resources["other"] = dataclasses.replace(_GOOD, **{field: 4})
+        with pytest.raises(BuildError, match=f"other spills or uses scratch: .*{field}=4"):
+            check_resources("gfx906", _KERNELS[:1], resources, budget)
+
+
 def test_missing_kernel_is_named():
     with pytest.raises(BuildError, match=f"{_KERNELS[0].name} is not in the code object"):
         check_resources("gfx906", _KERNELS[:1], {}, {})

@@ -50,6 +50,9 @@ def test_a_row_makes_a_kernel_and_its_sources(configs, tmp_path):
     instances = write_fwd_instances(tmp_path, kernels).read_text()
     assert "FLASHATTN_WORKGROUP(256)" in instances
     assert f"flashattn::fwd<{tile}, flashattn::Element::f16>(args);" in instances
+    assert "flashattn_attn_probs" not in instances
+    with_probs = write_fwd_instances(tmp_path, kernels, attn_probs=True).read_text()
+    assert "flashattn::attn_probs<flashattn::Element::bf16>(args);" in with_probs
     table = write_fwd_table(tmp_path, kernels).read_text()
     row = f"{tile}, flashattn::Element::bf16, 2, {{100, 10, 15}}, false"
     assert f'{{"{kernels[1].name}", {row}}}' in table

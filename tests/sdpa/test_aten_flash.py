@@ -113,14 +113,22 @@ def test_packed_backward():
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ((0.5, False, False), "dropout_p=0.5 is not served"),
-        ((0.0, False, True), "return_debug_mask is not served"),
-    ],
-)
-def test_refuses(arguments, text):
+def test_dropout_gives_its_state():
+    q, k, v = (randn(2, 3, 40, 16, seed=s) for s in range(3))
+    out, *_, seed, offset, _ = aten._scaled_dot_product_flash_attention(q, k, v, 0.5)
+    rng_state = torch.stack((seed, offset)) if torch.version.hip else seed.view(torch.int64)
+    by_rows = (t.transpose(1, 2) for t in (q, k, v))
+    want, _ = torch.ops.flashattn_rocm.fwd(*by_rows, dropout_p=0.5, rng_state=rng_state)
+    assert torch.equal(out, want.transpose(1, 2))
+    other, *_, another, _, _ = aten._scaled_dot_product_flash_attention(q, k, v, 0.5)
+    assert not torch.equal(out, other)
+    assert not torch.equal(seed, another)
+    meta = aten._scaled_dot_product_flash_attention(*(t.to("meta") for t in (q, k, v)))
+    if not torch.version.hip:
+        assert (seed.shape, seed.dtype, offset.shape) == (meta[6].shape, meta[6].dtype, meta[7].shape)
+
+
+def test_refuses_debug_mask():
     q = randn(1, 2, 3, 16, seed=1)
-    with pytest.raises(NotImplementedError, match=text):
-        aten._scaled_dot_product_flash_attention(q, q, q, *arguments)
+    with pytest.raises(NotImplementedError, match="return_debug_mask is not served"):
+        aten._scaled_dot_product_flash_attention(q, q, q, 0.0, False, True)

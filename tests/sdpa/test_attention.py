@@ -140,3 +140,17 @@ def test_gradients(options):
     flashattn_rocm.enable_sdpa()
     for got, one in zip(gradients(), want, strict=True):
         assert (got.float() - one.float()).abs().max() < 4 * TOLERANCE
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_dropout(rank):
+    q, k, v = (randn(*(1, 2, 2)[5 - rank :], 40, 32, seed=s) for s in range(3))
+    with flashattn_rocm.sdpa(fallback=False):
+        torch.manual_seed(2)
+        out = scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+        torch.manual_seed(2)
+        assert scaled_dot_product_attention(q, k, v, dropout_p=0.5).equal(out)
+        ones = torch.ones_like(v)
+        sums = scaled_dot_product_attention(q, k, ones, dropout_p=0.5)
+    assert 0.5 < sums.mean() < 1.5
+    assert sums.std() > 0.05

@@ -74,7 +74,7 @@ def test_without_fallback_the_reason_is_an_error():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda q, k, v: {"dropout_p": 0.5}, "dropout_p=0.5 is not served yet"),
+        (lambda q, k, v: {"dropout_p": 1.0}, "dropout_p must be in"),
         (
             lambda q, k, v: {
                 "attn_mask": torch.zeros(5, 5, dtype=q.dtype, device=q.device, requires_grad=True)

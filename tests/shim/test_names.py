@@ -159,3 +159,37 @@ def test_caches_are_refused():
     q, k, v = make_qkv(seqlen_q=1)
     with pytest.raises(NotImplementedError, match="flash_attn_with_kvcache is not served yet"):
         flash_attn.flash_attn_with_kvcache(q, k, v)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_private_forward_with_dropout(packed, compiled):
+    from flash_attn import flash_attn_interface
+
+    q, k, v = (randn(1, 9, 2, 32, seed=s) for s in range(3))
+    lengths: tuple = ()
+    if packed:
+        cu = torch.tensor([0, 4, 9], dtype=torch.int32, device=DEVICE)
+        q, k, v, lengths = q[0], k[0], v[0], (cu, cu, 5, 5)
+    call = getattr(flash_attn_interface, f"_wrapped_flash_attn{'_varlen' if packed else ''}_forward")
+    call = torch.compile(call, backend="aot_eager") if compiled else call
+    torch.manual_seed(4)
+    out, lse, probs, rng_state = call(q, k, v, *lengths, 0.5, *OPTIONS[1:], True)
+    torch.manual_seed(4)
+    function = flashattn_rocm.flash_attn_varlen_func if packed else flashattn_rocm.flash_attn_func
+    want = function(q, k, v, *lengths, 0.5, 0.3, True, return_attn_probs=True)
+    assert all(torch.equal(got, one) for got, one in zip((out, lse, probs), want, strict=True))
+    keywords = {"softmax_scale": 0.3, "causal": True, "dropout_p": 0.5, "rng_state": rng_state}
+    if packed:
+        keywords |= {"cu_seqlens_q": cu, "cu_seqlens_k": cu, "max_seqlen_q": 5, "max_seqlen_k": 5}
+    assert torch.equal(torch.ops.flashattn_rocm.fwd(q, k, v, **keywords)[0], out)
+
+
+def test_private_backward_wants_the_state_of_the_forward():
+    from flash_attn.flash_attn_interface import flash_attn_gpu
+
+    q, k, v = make_qkv(seqlen_q=9)
+    with pytest.raises(ValueError, match=r"dropout_p=0.5 needs the rng_state that the forward returned"):
+        flash_attn_gpu.bwd(
+            q, q, k, v, q, q, None, None, None, None, 0.5, 0.3, True, -1, -1, 0.0, False, None, None
+        )
