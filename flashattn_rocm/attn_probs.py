@@ -37,4 +37,4 @@ def s_dmask(
     if probs.shape[-1] == 0:
         return probs
     largest = probs.abs().amax(-1, keepdim=True).float()
-    return (probs / largest.where(largest > 0, 1.0)).to(q.dtype)
+    return (probs / largest.where(largest > 0, 1.0)).to(probs.dtype)

@@ -2,6 +2,7 @@
 #include <torch/library.h>
 
 #include "ops/attn_probs.h"
+#include "ops/autocast.h"
 #include "ops/fwd.h"
 
 TORCH_LIBRARY(flashattn_rocm, m) {
@@ -42,4 +43,14 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
 TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
   m.impl("fwd", &flashattn::fwd_autograd);
   m.impl("attn_probs", &flashattn::attn_probs_autograd);
+}
+
+TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCPU, m) {
+  m.impl("fwd", &flashattn::fwd_autocast);
+  m.impl("attn_probs", &flashattn::attn_probs_autocast);
+}
+
+TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCUDA, m) {
+  m.impl("fwd", &flashattn::fwd_autocast);
+  m.impl("attn_probs", &flashattn::attn_probs_autocast);
 }
