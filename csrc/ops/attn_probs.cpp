@@ -44,6 +44,8 @@ const OptionalTensor kNone;
 
 FwdShape check(const FwdInputs& in, const at::Tensor& lse) {
   const FwdShape shape = check_fwd(in);
+  TORCH_CHECK_TYPE(in.q.scalar_type() != at::kFloat,
+                   "probabilities are written out for float16 and bfloat16; q has float32");
   TORCH_CHECK_VALUE(lse.device() == in.q.device(), "softmax_lse must be on the device of q, ",
                     in.q.device(), "; it is on ", lse.device());
   TORCH_CHECK_TYPE(lse.scalar_type() == at::kFloat, "softmax_lse must have dtype float32; it has ",
