@@ -99,11 +99,14 @@ class BlockSoftmax {
 
  private:
   __device__ static float largest(const float (&score)[keys]) {
-    if constexpr (keys == 1) return score[0];
-    float x = gcn::max2(score[0], score[1]);
+    if constexpr (keys == 1) {
+      return score[0];
+    } else {
+      float x = gcn::max2(score[0], score[1]);
 #pragma unroll
-    for (int j = 2; j < keys; j += 2) x = gcn::max3(x, score[j], score[j + 1]);
-    return x;
+      for (int j = 2; j < keys; j += 2) x = gcn::max3(x, score[j], score[j + 1]);
+      return x;
+    }
   }
 
   // Above zero if a row of this lane exceeds its limit.

@@ -58,7 +58,7 @@ class ProbabilityRow {
 
   __device__ float probability(int key, float lse) const {
     float score[1][1] = {{product(key)}};
-    const ScoreChanger<1, 1> change(args_, visible_, batch_, head_);
+    const ScoreChanger<1, 1> change(args_, visible_, batch_, head_, args_.softmax_scale);
     change(score, {row_, key});
     const float p = gcn::exp2(score[0][0] - lse);
     if (args_.dropout.drop == 0) return p;
