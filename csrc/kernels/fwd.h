@@ -18,6 +18,9 @@
 
 namespace flashattn {
 
+// Where gfx900 computes dot2 by two instructions, the steps of large tiles pass the inliner's
+// limit, and registers of this object become memory (D192 bf16: 952 bytes of scratch). So they are
+// forced.
 template <Tile T, Element E>
 class ForwardBlock {
   using L = Shape<T>;
@@ -44,7 +47,7 @@ class ForwardBlock {
 
   __device__ BlockRange blocks() const { return BlockRange::of<T>(visible_, item_.first_row); }
 
-  __device__ void attend(const BlockRange& range) {
+  __device__ __forceinline__ void attend(const BlockRange& range) {
     prologue();
     load_first(range.begin, range.begin < range.end);
 #pragma unroll 1
@@ -52,7 +55,7 @@ class ForwardBlock {
       step(block, range.is_whole(block), block + 1 < range.end);
   }
 
-  __device__ void store() const {
+  __device__ __forceinline__ void store() const {
     // With all that may change scores there are not SGPRs for these too during the loop.
     const FwdArgs& args = kModified ? gcn::first_argument<FwdArgs>() : args_;
     const OutputRows out = {
@@ -73,7 +76,7 @@ class ForwardBlock {
   }
 
  private:
-  __device__ void prologue() {
+  __device__ __forceinline__ void prologue() {
     const int lane = gcn::lane_id();
     lane_in_group_ = lane % kGroupLanes;
     tile_row_ = gcn::wave_id() * T.rows_per_wave() + lane / kGroupLanes;
@@ -98,7 +101,7 @@ class ForwardBlock {
     if constexpr (T.kv == KvBuffers::apart) v_in_flight_.load(v_, block * T.block_n, exists);
   }
 
-  __device__ void step(int block, bool whole, bool more) {
+  __device__ __forceinline__ void step(int block, bool whole, bool more) {
     float s[L::kRows][L::kKeys];
     uint32_t p[L::kRows][L::kKeys / per_word(E)];
     BlockSoftmax<T, L::kRows, L::kKeys, L::kCols> softmax(scale_log2_, row_);
@@ -143,14 +146,15 @@ class ForwardBlock {
 
   using Output = float[L::kRows][L::kCols];
 
-  __device__ static void clear(Output& o) {
+  __device__ __forceinline__ static void clear(Output& o) {
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
       for (int c = 0; c < L::kCols; ++c) o[i][c] = 0.0f;
   }
 
-  __device__ void add_pv(const uint32_t (&p)[L::kRows][L::kKeys / per_word(E)], Output& o) {
+  __device__ __forceinline__ void add_pv(const uint32_t (&p)[L::kRows][L::kKeys / per_word(E)],
+                                         Output& o) {
 #pragma unroll
     for (int part = 0; part < T.block_n / T.p_keys; ++part) {
       store_p<T, E>(lds_, tile_row_, lane_in_group_, part, p);
@@ -174,7 +178,7 @@ class ForwardBlock {
   }
 
   // bf16: after it they agree on one factor for the block, which only ever falls.
-  __device__ void store_v(int block) {
+  __device__ __forceinline__ void store_v(int block) {
     if constexpr (kBf16) {
       const uint32_t largest = __builtin_amdgcn_readfirstlane(lds_.scales.v_largest[block % 2]);
       if (threadIdx.x == 0) lds_.scales.v_largest[1 - block % 2] = 0;
@@ -192,7 +196,7 @@ class ForwardBlock {
   }
 
   // bf16: undoes what normalised the rows of Q and K.
-  __device__ void scale_scores(float (&s)[L::kRows][L::kKeys]) const {
+  __device__ __forceinline__ void scale_scores(float (&s)[L::kRows][L::kKeys]) const {
     const float scale = kModified ? 1.0f : finite(args_.softmax_scale * kLog2e);
     float k_scale[L::kKeys];
 #pragma unroll
