@@ -20,7 +20,11 @@ What all six functions share:
 * With dropout_p above 0 that share of the probabilities, in steps of 2^-16, is set to 0, and the others are
   divided by ``1 - dropout_p``. Which ones follows from torch's default generator of the device
   (``torch.manual_seed``). softmax_lse does not change.
-* Every result is bitwise repeatable, so ``deterministic`` is accepted and changes nothing.
+* Every result is bitwise repeatable, gradients too, so ``deterministic`` is accepted and changes nothing.
+* Gradients of q, k, v, attn_bias and sinks come with autograd, from what the forward saved (out and
+  softmax_lse, O(N) memory; that of attn_bias is summed in float32 for all queries and keys, in the bias's own
+  batch items and heads). alibi_slopes that require grad are refused; softmax_lse has no gradient. A second
+  derivative raises, and so do tensors that require grad in float32 or beside dropout_p.
 * With return_attn_probs the result is (out, softmax_lse, S_dmask): softmax_lse is the log-sum-exp of the
   scores (natural logarithm, float32). S_dmask is an empty tensor if nothing is dropped, as upstream's; else
   (batch, num_heads, seqlen_q, seqlen_k), of packed sequences the longest ones, dtype of q: each row's
@@ -48,6 +52,7 @@ from flashattn_rocm.arguments import (
     scale_or_none,
 )
 from flashattn_rocm.attn_probs import s_dmask
+from flashattn_rocm.backward import attention_of_packed
 
 __all__ = [
     "flash_attn_func",
@@ -126,9 +131,9 @@ def flash_attn_kvpacked_func(
 
     kv is (batch, seqlen_k, 2, num_heads_k, head_dim); all else is as there.
     """
-    k, v = _unpack("kv", kv, "batch_size", "seqlen_k", "2", "num_heads_k", "head_size")
+    _check_packed("kv", kv, "batch_size", "seqlen_k", "2", "num_heads_k", "head_size")
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
-    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend_packed(q, kv, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_qkvpacked_func(
@@ -149,9 +154,9 @@ def flash_attn_qkvpacked_func(
 
     qkv is (batch, seqlen, 3, num_heads, head_dim); all else is as there.
     """
-    q, k, v = _unpack("qkv", qkv, "batch_size", "seqlen", "3", "num_heads", "head_size")
+    _check_packed("qkv", qkv, "batch_size", "seqlen", "3", "num_heads", "head_size")
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, attn_bias=attn_bias, sinks=sinks)
-    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend_packed(None, qkv, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_varlen_func(
@@ -230,10 +235,10 @@ def flash_attn_varlen_kvpacked_func(
 
     kv is (total_k, 2, num_heads_k, head_dim); all else is as there.
     """
-    k, v = _unpack("kv", kv, "total_k", "2", "num_heads_k", "head_size")
+    _check_packed("kv", kv, "total_k", "2", "num_heads_k", "head_size")
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
     keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
-    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend_packed(q, kv, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def flash_attn_varlen_qkvpacked_func(
@@ -256,10 +261,10 @@ def flash_attn_varlen_qkvpacked_func(
     qkv is (total, 3, num_heads, head_dim); cu_seqlens and max_seqlen are those of queries and keys alike; all
     else is as there.
     """
-    q, k, v = _unpack("qkv", qkv, "total", "3", "num_heads", "head_size")
+    _check_packed("qkv", qkv, "total", "3", "num_heads", "head_size")
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, sinks=sinks)
     keywords |= _sequences(cu_seqlens, cu_seqlens, max_seqlen, max_seqlen)
-    return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
+    return _attend_packed(None, qkv, dropout_p, softmax_scale, causal, keywords, return_attn_probs)
 
 
 def _attend(
@@ -281,6 +286,25 @@ def _attend(
     return out, softmax_lse, s_dmask(q, k, softmax_lse, scale, causal, **keywords)
 
 
+def _attend_packed(
+    q: Tensor | None,
+    packed: Tensor,
+    dropout_p: float,
+    softmax_scale: SupportsFloat | None,
+    causal: bool,
+    keywords: dict[str, Any],
+    return_attn_probs: bool,
+) -> Result:
+    q, packed = None if q is None else last_dim_contiguous(q), last_dim_contiguous(packed)
+    scale, causal = scale_or_none(softmax_scale), bool(causal)
+    keywords |= dropout_keywords(dropout_p, packed.device)
+    out, softmax_lse = attention_of_packed(q, packed, scale, causal, keywords)
+    if not return_attn_probs:
+        return out
+    queries, keys = (packed.unbind(-3) if q is None else (q, *packed.unbind(-3)))[:2]
+    return out, softmax_lse, s_dmask(queries, keys, softmax_lse, scale, causal, **keywords)
+
+
 def _sequences(
     cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: SupportsIndex, max_seqlen_k: SupportsIndex
 ) -> dict[str, Any]:
@@ -292,8 +316,8 @@ def _sequences(
     }
 
 
-def _unpack(name: str, packed: Tensor, *shape: str) -> tuple[Tensor, ...]:
-    """The tensors that lie side by side in dimension -3, as views.
+def _check_packed(name: str, packed: Tensor, *shape: str) -> None:
+    """Refuses a tensor that does not hold its parts side by side in dimension -3.
 
     Args:
         name: of the argument: one letter for each tensor in it.
@@ -302,4 +326,3 @@ def _unpack(name: str, packed: Tensor, *shape: str) -> tuple[Tensor, ...]:
     """
     if packed.dim() != len(shape) or packed.shape[-3] != len(name):
         raise ValueError(f"{name} must have shape ({', '.join(shape)}); got {tuple(packed.shape)}")
-    return packed.unbind(-3)

@@ -15,6 +15,7 @@ from flashattn_rocm.benchmarks.regression import (
     RecordRow,
     compiler,
     measure,
+    measure_backward,
     read_record,
     write_record,
 )
@@ -25,7 +26,7 @@ RECORD = Path(__file__).parents[1] / "tests" / "perf" / "record.json"
 def main() -> None:
     """Entry point."""
     before = {row.shape: row for row in read_record(RECORD).rows} if RECORD.exists() else {}
-    rows = measure()
+    rows = [*measure(), *measure_backward()]
     table = Table(title="B,Sq,Sk,Hq,Hkv,D: simulated cycles", title_justify="left")
     for name in ("shape", "recorded", "now", "change", "dot2 of the inner loop", "kernel"):
         table.add_column(name, justify="left" if name in ("shape", "kernel") else "right")

@@ -25,6 +25,10 @@ struct Visible {
     const int end = row + diagonal + window_right + 1;
     return end < seqlen_k ? end : seqlen_k;
   }
+  // Which queries a key is seen by, in the same terms.
+  __device__ Visible transposed() const {
+    return {seqlen_k, seqlen_q, -diagonal, window_right, window_left};
+  }
 };
 
 // Blocks [begin, end) hold the keys that some row sees; of these, [whole_begin, whole_end) are seen

@@ -14,6 +14,9 @@ using KTile = gcn::half[T.block_n][k_pitch_halves(T, element)];
 template <Tile T, Element element>
 using VTile = uint32_t[T.block_n / per_word(element)][v_pitch_words(T)];
 
+template <Tile T, Element element>
+using PTile = uint32_t[T.block_m][p_pitch_words(T, element)];  // as in V, of one row
+
 template <Tile T, Element element, KvBuffers kv>
 struct KvStorage {
   alignas(16) KTile<T, element> k;
@@ -43,7 +46,7 @@ template <Tile T, Element element>
 struct LdsStorage {
   alignas(16) gcn::half q[T.block_m][q_pitch_halves(T, element)];
   KvStorage<T, element, T.kv> kv;
-  alignas(16) uint32_t p[T.block_m][p_pitch_words(T, element)];  // as in V, of one row
+  alignas(16) PTile<T, element> p;
   [[no_unique_address]] ScaleStorage<T, element> scales;
 };
 

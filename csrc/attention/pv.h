@@ -11,14 +11,14 @@ namespace flashattn {
 // Stores the probabilities of keys [part * p_keys, (part + 1) * p_keys).
 template <Tile T, Element E>
 __device__ inline void store_p(
-    LdsStorage<T, E>& lds, int first_row, int lane_in_group, int part,
+    PTile<T, E>& to, int first_row, int lane_in_group, int part,
     const uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / per_word(E)]) {
   constexpr int kPartWords = T.p_keys / per_word(E) / kGroupLanes;  // of one lane
 #pragma unroll
   for (int i = 0; i < Shape<T>::kRows; ++i)
 #pragma unroll
     for (int j = 0; j < kPartWords; ++j)
-      lds.p[first_row + i * kGroups][lane_in_group + j * kGroupLanes] = p[i][part * kPartWords + j];
+      to[first_row + i * kGroups][lane_in_group + j * kGroupLanes] = p[i][part * kPartWords + j];
   gcn::wave_fence();
 }
 
@@ -37,10 +37,9 @@ class PvPairs {
   static_assert(kUnits % kRing == 0);
 
  public:
-  __device__ PvPairs(const LdsStorage<T, E>& lds, int first_row, int lane_in_group, int first_pair)
-      : p_at_(&lds.p[first_row][0]),
-        v_at_(&lds.kv.v[first_pair][0]),
-        lane_in_group_(lane_in_group) {
+  // Of the lane's first row of P and the first pair of keys of V.
+  __device__ PvPairs(const uint32_t* first_p, const uint32_t* first_v, int lane_in_group)
+      : p_at_(first_p), v_at_(first_v), lane_in_group_(lane_in_group) {
     if constexpr (kStreamed) {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i) p_[0][i] = p4(i, 0);
@@ -117,11 +116,13 @@ class PvPairs {
   gcn::pairs4 v_[kRing];
 };
 
+// The part of P that is in LDS; V has all keys of the block.
 template <Tile T, Element E>
-__device__ inline void accumulate_pv(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
-                                     int part, float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
+__device__ inline void accumulate_pv(const PTile<T, E>& p, const VTile<T, E>& v, int first_row,
+                                     int lane_in_group, int part,
+                                     float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
   constexpr int kPairs = T.p_keys / per_word(E);
-  PvPairs<T, E> pairs(lds, first_row, lane_in_group, part * kPairs);
+  PvPairs<T, E> pairs(&p[first_row][0], &v[part * kPairs][0], lane_in_group);
 #pragma unroll 1
   for (int pair = 0; pair + 8 < kPairs; pair += 8) pairs.template multiply8<false>(o);
   pairs.template multiply8<true>(o);

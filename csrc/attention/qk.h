@@ -20,8 +20,8 @@ class QkColumns {
   static constexpr bool kStreamed = T.operands == Operands::streamed;
 
  public:
-  __device__ QkColumns(const LdsStorage<T, E>& lds, int first_row, int lane_in_group)
-      : q_at_(&lds.q[first_row][0]), k_at_(&lds.kv.k[lane_in_group][0]) {
+  // Of the lane's first row of Q and its first key.
+  __device__ QkColumns(const gcn::half* q, const gcn::half* k) : q_at_(q), k_at_(k) {
     if constexpr (kStreamed) read<0>(0);
   }
 
@@ -95,20 +95,27 @@ class QkColumns {
   gcn::half8 k_[2][L::kKeys];
 };
 
+// All head_dim columns of the lane's rows and keys, whose first ones are `q` and `k` in LDS.
 template <Tile T, Element E>
-__device__ inline void score_block(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
-                                   float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
+__device__ inline void outer_product(const gcn::half* q, const gcn::half* k,
+                                     float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
   using L = Shape<T>;
 #pragma unroll
   for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
     for (int j = 0; j < L::kKeys; ++j) s[i][j] = 0.0f;
 
-  QkColumns<T, E> columns(lds, first_row, lane_in_group);
+  QkColumns<T, E> columns(q, k);
 #pragma unroll 1
   for (int col = 0; col + 16 < T.head_dim * halves_of(E); col += 16)
     columns.template multiply16<false>(s);
   columns.template multiply16<true>(s);
+}
+
+template <Tile T, Element E>
+__device__ inline void score_block(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
+                                   float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
+  outer_product<T, E>(&lds.q[first_row][0], &lds.kv.k[lane_in_group][0], s);
 }
 
 }  // namespace flashattn

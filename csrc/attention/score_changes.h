@@ -13,13 +13,14 @@ namespace flashattn {
 
 inline constexpr float kLog2e = 1.44269504088896340736f;
 
-// Where a lane's scores lie: rows `first_row` + 4 i, keys `first_key` + 16 j.
+// Where a lane's scores lie: rows `first_row` + 4 i, keys `first_key` + 16 j; transposed, rows
+// `first_row` + 16 j and keys `first_key` + 4 i.
 struct ScorePlace {
   int first_row;
   int first_key;
 };
 
-template <int rows, int keys>
+template <int rows, int keys, bool transposed = false>
 class ScoreChanger {
   using Block = float (&)[rows][keys];
 
@@ -35,6 +36,28 @@ class ScoreChanger {
       const float inverse = 1.0f / c.softcap;
       for_each(s, [&](float& x, int, int) { x = c.softcap * tanh(x * inverse); });
     }
+    add(s, place);
+  }
+
+  // The same, with the derivative of each score by its scaled product.
+  __device__ void operator()(Block s, Block derivative, const ScorePlace& place) const {
+    const float cap = args_.scores.softcap;
+    for_each(s, [&](float& x, int, int) { x *= factor_; });
+    const float inverse = cap == 0.0f ? 0.0f : 1.0f / cap;
+#pragma unroll
+    for (int i = 0; i < rows; ++i)
+#pragma unroll
+      for (int j = 0; j < keys; ++j) {
+        const float t = cap == 0.0f ? 0.0f : tanh(s[i][j] * inverse);
+        derivative[i][j] = __builtin_fmaf(-t, t, 1.0f);
+        if (cap != 0.0f) s[i][j] = cap * t;
+      }
+    add(s, place);
+  }
+
+ private:
+  __device__ void add(Block s, const ScorePlace& place) const {
+    const ScoreChanges& c = args_.scores;
     if (c.alibi_slopes != nullptr) add_alibi(s, place);
     switch (c.bias_type) {
       case BiasType::none:
@@ -55,13 +78,17 @@ class ScoreChanger {
     for_each(s, [&](float& x, int, int) { x *= kLog2e; });
   }
 
- private:
   template <class F>
   __device__ static void for_each(Block s, F f) {
 #pragma unroll
     for (int i = 0; i < rows; ++i)
 #pragma unroll
-      for (int j = 0; j < keys; ++j) f(s[i][j], i * kGroups, j * kGroupLanes);
+      for (int j = 0; j < keys; ++j) {
+        if constexpr (transposed)
+          f(s[i][j], j * kGroupLanes, i * kGroups);
+        else
+          f(s[i][j], i * kGroups, j * kGroupLanes);
+      }
   }
 
   // 1 - 2 / (e^2x + 1): both ends of the exponential are harmless.

@@ -8,6 +8,7 @@
 #include "gcn/buffer_io.h"
 #include "gcn/global_io.h"
 #include "gcn/vec.h"
+#include "gcn/wave.h"
 
 namespace flashattn {
 
@@ -141,6 +142,7 @@ class InFlight {
 };
 
 // The same for V in pairs: a thread moves a row and its partner 16 keys on, and they meet in LDS.
+// (The backward wants its tiles both so and as they are.)
 template <Tile T>
 class VPairsInFlight {
   using S = Share<T, T.block_n / 2, T.head_dim_v>;  // rows of pairs
@@ -178,6 +180,29 @@ class VPairsInFlight {
       for (int of = 0; of < 2; ++of) row_[i][of] = gcn::bf16_to_half(row_[i][of], factor);
   }
 
+  // bf16: each row normalised, in the registers; the inverses of the factors to LDS.
+  __device__ void normalise(float (&scale)[T.block_n]) {
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i)
+#pragma unroll
+      for (int of = 0; of < 2; ++of) {
+        const uint32_t exponent = gcn::max_over<S::kLanes>(gcn::largest_exponent(row_[i][of]));
+        row_[i][of] = gcn::bf16_to_half(row_[i][of], RowScale::factor(exponent));
+        if (S::busy() && S::col() == 0) scale[key(i, of)] = RowScale::inverse(exponent);
+        gcn::pin_schedule();  // or all conversions are under way at once, in registers
+      }
+  }
+
+  // As they are, a key a row.
+  template <int pitch>
+  __device__ void store_rows(gcn::half (&to)[T.block_n][pitch]) const {
+    if (!S::busy()) return;
+#pragma unroll
+    for (int i = 0; i < S::kSteps; ++i)
+#pragma unroll
+      for (int of = 0; of < 2; ++of) lds_write(&to[key(i, of)][S::col()], row_[i][of]);
+  }
+
   __device__ void store(VTile<T, Element::f16>& to) const {
     if (!S::busy()) return;
 #pragma unroll
@@ -189,6 +214,11 @@ class VPairsInFlight {
   }
 
  private:
+  __device__ static int key(int step, int of) {
+    return first_key_of_pair(S::row()) + first_key_of_pair(step * S::kRowsAtOnce) +
+           of * kGroupLanes;
+  }
+
   // Two rows of V side by side become pairs along the keys, four columns at a time.
   __device__ static gcn::pairs4 interleave(const gcn::half8 (&rows)[2], int col) {
     gcn::pairs4 x;

@@ -1,4 +1,4 @@
-// Which query block of which head and sequence a workgroup computes (undoes core/grid.h), and where
+// Which block of which head and sequence a workgroup computes (undoes core/grid.h), and where
 // that sequence lies.
 #pragma once
 
@@ -15,6 +15,12 @@ namespace flashattn {
 __device__ inline WorkItem item_of_grid(const FwdArgs& args, int block_m) {
   const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
   return work_item(args, block_m, batch, static_cast<int>(blockIdx.x));
+}
+
+// The block of keys of this workgroup in a grid of bwd_grid().
+__device__ inline WorkItem key_item_of_grid(const FwdArgs& args, int block_m) {
+  const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
+  return key_work_item(args, block_m, batch, static_cast<int>(blockIdx.x));
 }
 
 // One sequence of the batch: its lengths, and its first rows where all sequences share one tensor.

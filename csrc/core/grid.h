@@ -1,4 +1,4 @@
-// The grid of a forward launch, and what its workgroups compute.
+// The grid of a launch, and what its workgroups compute.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,19 @@ inline constexpr int32_t kBatchFold = 32768;
 
 constexpr int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
 
+constexpr Grid grid_of(int32_t blocks, int32_t heads, int32_t batch) {
+  return {static_cast<uint32_t>(blocks) * static_cast<uint32_t>(heads),
+          static_cast<uint32_t>(batch < kBatchFold ? batch : kBatchFold),
+          static_cast<uint32_t>(ceil_div(batch, kBatchFold))};
+}
+
 constexpr Grid fwd_grid(const FwdArgs& args, const Tile& tile) {
-  const auto q_blocks = static_cast<uint32_t>(ceil_div(args.seqlen_q, tile.block_m));
-  return {q_blocks * static_cast<uint32_t>(args.heads_q),
-          static_cast<uint32_t>(args.batch < kBatchFold ? args.batch : kBatchFold),
-          static_cast<uint32_t>(ceil_div(args.batch, kBatchFold))};
+  return grid_of(ceil_div(args.seqlen_q, tile.block_m), args.heads_q, args.batch);
+}
+
+constexpr Grid bwd_grid(const FwdArgs& args, const Tile& tile, Gradient gradient) {
+  if (gradient == Gradient::dq) return fwd_grid(args, tile);
+  return grid_of(ceil_div(args.seqlen_k, tile.block_m), args.heads_kv, args.batch);
 }
 
 // What a workgroup computes.
@@ -29,7 +37,7 @@ struct WorkItem {
   int32_t batch;
   int32_t head_q;
   int32_t head_kv;
-  int32_t first_row;  // of the query block
+  int32_t first_row;  // of the block of queries, or of keys
 };
 
 // A grid's x runs through groups of key heads, in a group through query blocks, and for each block
@@ -52,6 +60,17 @@ constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t batch
 constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t index) {
   const int32_t of_batch = ceil_div(args.seqlen_q, block_m) * args.heads_q;
   return work_item(args, block_m, index / of_batch, index % of_batch);
+}
+
+// A block of keys of a key head; head_q is the first query head that reads it. The first block
+// comes first: under a causal mask it is seen by the most queries.
+constexpr WorkItem key_work_item(const FwdArgs& args, int32_t block_m, int32_t batch, int32_t x) {
+  const int32_t k_blocks = ceil_div(args.seqlen_k, block_m);
+  const int32_t head_kv = x / k_blocks;
+  return {.batch = batch,
+          .head_q = head_kv * (args.heads_q / args.heads_kv),
+          .head_kv = head_kv,
+          .first_row = x % k_blocks * block_m};
 }
 
 // How many key heads take turns. One keeps the least in L2: all compute units stream the same K and

@@ -1,4 +1,4 @@
-// One row for each forward kernel in the code objects; the rows are generated from configs/.
+// One row for each kernel in the code objects; the rows are generated from configs/.
 #pragma once
 
 #include "core/tile.h"
@@ -19,6 +19,13 @@ struct FwdKernel {
   int workgroups_per_cu;
   FwdClocks clocks;
   bool split;  // takes SplitFwdArgs: cuts query blocks along the keys (core/fwd_split.h)
+};
+
+struct BwdKernel {
+  const char* name;
+  Tile tile;
+  Element element;
+  Gradient gradient;
 };
 
 }  // namespace flashattn

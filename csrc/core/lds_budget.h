@@ -17,7 +17,7 @@ inline constexpr int kRowPadHalves = 8;
 inline constexpr int kRowPadWords = 4;
 
 struct LdsBudget {
-  int q;   // block_m rows of head_dim numbers
+  int q;   // block_m rows of head_dim numbers; backward: and of head_dim_v
   int kv;  // K: block_n rows of head_dim numbers; V: block_n / 2 rows of pairs (key, its partner),
            // or, of fp32, block_n rows of numbers
   int p;   // block_m rows of p_keys / 2 pairs, or p_keys numbers of fp32
@@ -45,6 +45,22 @@ constexpr LdsBudget fwd_lds_budget(const Tile& tile, Element element) {
           .kv = tile.kv == KvBuffers::apart ? k + v : (k > v ? k : v),
           .p = tile.block_m * p_pitch_words(tile, element) * word,
           .scales = element == Element::bf16 ? (tile.block_m + tile.block_n + 4) * 4 : 0};
+}
+
+// The backward: two operands of the workgroup's own rows stay, and the two of the other side come
+// in turns, each by rows and by pairs.
+constexpr LdsBudget bwd_lds_budget(const Tile& tile, Element element) {
+  constexpr int half = 2, pair = 4;  // bytes
+  const int most = tile.head_dim > tile.head_dim_v ? tile.head_dim : tile.head_dim_v;
+  const Tile widest = with_columns(tile, most, most);
+  const int rows = tile.block_n * k_pitch_halves(widest, element) * half;
+  const int pairs = tile.block_n / 2 * v_pitch_words(widest) * pair;
+  const Tile other = with_columns(tile, tile.head_dim_v, tile.head_dim_v);
+  return {
+      .q = tile.block_m * (q_pitch_halves(tile, element) + q_pitch_halves(other, element)) * half,
+      .kv = rows > pairs ? rows : pairs,
+      .p = tile.block_m * p_pitch_words(tile, element) * pair,
+      .scales = element == Element::bf16 ? 2 * (tile.block_m + tile.block_n) * 4 : 0};
 }
 
 constexpr int lds_bytes(const Tile& tile, Element element) {

@@ -35,6 +35,10 @@ constexpr int halves_of(Element element) { return element == Element::f32 ? 2 : 
 // The products take operands of 32 bits: pairs of fp16 (v_dot2_f32_f16), or one fp32 (v_fma_f32).
 constexpr int per_word(Element element) { return element == Element::f32 ? 1 : 2; }
 
+// Which gradients a kernel of the backward computes. Its workgroup owns block_m queries (dQ) or
+// block_m keys (dK and dV) and walks over blocks of block_n keys or queries.
+enum class Gradient { dq, dkdv };
+
 struct Tile {
   int head_dim;    // columns of Q and K; a multiple of 16, rows of fewer are padded with zeros
   int head_dim_v;  // columns of V and O, likewise
@@ -53,5 +57,12 @@ struct Tile {
 
   friend constexpr bool operator==(const Tile&, const Tile&) = default;
 };
+
+// The same tile for operands with other columns.
+constexpr Tile with_columns(Tile tile, int head_dim, int head_dim_v) {
+  tile.head_dim = head_dim;
+  tile.head_dim_v = head_dim_v;
+  return tile;
+}
 
 }  // namespace flashattn

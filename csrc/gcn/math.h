@@ -48,12 +48,30 @@ __device__ inline float max3(float a, float b, float c) {
   asm("v_max3_f32 %0, %1, %2, %3" : "=v"(x) : "v"(a), "v"(b), "v"(c));
   return x;
 }
+// Of magnitudes.
+__device__ inline float max2_abs(float a, float b) {
+  float x;
+  asm("v_max_f32 %0, |%1|, |%2|" : "=v"(x) : "v"(a), "v"(b));
+  return x;
+}
+__device__ inline float max3_abs(float a, float b, float c) {
+  float x;
+  asm("v_max3_f32 %0, |%1|, |%2|, |%3|" : "=v"(x) : "v"(a), "v"(b), "v"(c));
+  return x;
+}
 // In place, so that a branch around it needs no copies.
 __device__ inline void scale_by(float& x, float factor) {
   asm("v_mul_f32 %0, %0, %1" : "+v"(x) : "v"(factor));
 }
 
 __device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
+
+// A product in which 0 times anything, also inf or NaN, is 0.
+__device__ inline float multiply_zero_wins(float a, float b) {
+  float x;
+  asm("v_mul_legacy_f32 %0, %1, %2" : "=v"(x) : "v"(a), "v"(b));
+  return x;
+}
 
 // Rounds to nearest even. v_cvt_pkrtz_f16_f32 would be one instruction in place of three, but it
 // rounds every probability down, which biases O by up to 2^-11 of its value.

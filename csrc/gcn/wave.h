@@ -3,6 +3,8 @@
 
 #include <hip/hip_runtime.h>
 
+#include <cstdint>
+
 #include "core/tile.h"
 
 // Exact, not an upper bound: from the size the compiler derives how many registers a wave may
@@ -30,6 +32,10 @@ __device__ inline void pin_schedule() { __builtin_amdgcn_sched_barrier(0); }
 
 // The same in all lanes, so that a branch on it is a scalar one.
 __device__ inline bool any_lane(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
+
+// Computed by here: the compiler would sink a sum past a branch or a barrier to its use, and keep
+// all operands of the sum in registers instead.
+__device__ inline void settle(float& x) { asm volatile("" : "+v"(x)); }
 
 // The same value, of which the compiler knows nothing.
 __device__ inline int opaque(int x) {

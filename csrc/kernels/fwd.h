@@ -5,6 +5,7 @@
 #include "attention/block_range.h"
 #include "attention/dropout.h"
 #include "attention/epilogue.h"
+#include "attention/hide.h"
 #include "attention/lds_storage.h"
 #include "attention/pv.h"
 #include "attention/qk.h"
@@ -119,7 +120,8 @@ class ForwardBlock {
     score_block<T, E>(lds_, tile_row_, lane_in_group_, s);
     if constexpr (kBf16) scale_scores(s);
     if constexpr (kModified) change_scores(s, block * T.block_n);
-    if (!whole) hide_unseen(s, block * T.block_n);
+    if (!whole)
+      hide_unseen<T>(s, visible_, item_.first_row, tile_row_, block * T.block_n, lane_in_group_);
     softmax.raise_limits(s, o_);
     softmax.probabilities(s, p);
     if constexpr (kModified && !kF32) drop(p, block * T.block_n);
@@ -157,8 +159,8 @@ class ForwardBlock {
                                          Output& o) {
 #pragma unroll
     for (int part = 0; part < T.block_n / T.p_keys; ++part) {
-      store_p<T, E>(lds_, tile_row_, lane_in_group_, part, p);
-      accumulate_pv<T, E>(lds_, tile_row_, lane_in_group_, part, o);
+      store_p<T, E>(lds_.p, tile_row_, lane_in_group_, part, p);
+      accumulate_pv<T, E>(lds_.p, lds_.kv.v, tile_row_, lane_in_group_, part, o);
     }
   }
 
@@ -224,33 +226,6 @@ class ForwardBlock {
     const auto& args = gcn::first_argument<FwdArgs>();
     const DropoutMask mask(args.dropout, item_.batch, args.heads_q, item_.head_q);
     drop_pairs<T>(mask, gcn::opaque(item_.first_row + tile_row_), first_key + lane_in_group_, p);
-  }
-
-  __device__ void hide_unseen(float (&s)[L::kRows][L::kKeys], int first_key) const {
-    // Of the row over the key, in the block. Opaque: all that follows from it alone would be moved
-    // out of the loop, into registers that are not there.
-    const int ahead = gcn::opaque(tile_row_ - lane_in_group_);
-    const int diagonal = first_key - item_.first_row - visible_.diagonal;
-    hide(s, [&](int down, int right) {
-      return ahead + down - right < diagonal - visible_.window_right;
-    });
-    if (visible_.window_left < kMaxSeqlen)
-      hide(s, [&](int down, int right) {
-        return ahead + down - right > diagonal + visible_.window_left;
-      });
-    if (visible_.seqlen_k - first_key < T.block_n)
-      hide(s,
-           [&](int, int right) { return lane_in_group_ >= visible_.seqlen_k - first_key - right; });
-  }
-
-  // Row and key of a score are given relative to the lane's first ones.
-  template <class Unseen>
-  __device__ static void hide(float (&s)[L::kRows][L::kKeys], Unseen unseen) {
-#pragma unroll
-    for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-      for (int j = 0; j < L::kKeys; ++j)
-        if (unseen(i * kGroups, j * kGroupLanes)) s[i][j] = -__builtin_inff();
   }
 
   __device__ float o_factor() const {

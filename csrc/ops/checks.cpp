@@ -1,6 +1,5 @@
 #include "ops/checks.h"
 
-#include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
 
 #include <cmath>
@@ -249,19 +248,22 @@ void check_devices(const FwdInputs& in) {
                     "; allowed are cuda (an AMD GPU of a ROCm torch) and cpu (the simulated card)");
 }
 
-void check_no_grad(const FwdInputs& in) {
-  if (!c10::GradMode::is_enabled()) return;
-  const auto refuse = [](const char* name, const at::Tensor& tensor) {
-    TORCH_CHECK_VALUE(!tensor.requires_grad(), name,
-                      " requires grad, and flashattn_rocm has no backward yet; call it under "
-                      "torch.no_grad() or pass ",
-                      name, ".detach()");
-  };
-  refuse("q", in.q);
-  refuse("k", in.k);
-  refuse("v", in.v);
-  if (in.attn_bias) refuse("attn_bias", *in.attn_bias);
-  if (in.sinks) refuse("sinks", *in.sinks);
+void check_gradients(const FwdInputs& in) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!in.alibi_slopes || !in.alibi_slopes->requires_grad(),
+                              "alibi_slopes requires grad, which is not served yet; pass "
+                              "alibi_slopes.detach()");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      in.dropout_p == 0.0, "dropout_p=", in.dropout_p,
+      " has no backward yet: call it under torch.no_grad(), or pass dropout_p=0");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      in.q.scalar_type() != at::kFloat,
+      "float32 has no backward yet: call it under torch.no_grad(), or cast q, k and v");
+}
+
+void check_asked(const FwdInputs& in, bool bias_gradient, bool sinks_gradient) {
+  TORCH_CHECK_VALUE(!bias_gradient || (in.attn_bias && in.attn_bias->is_floating_point()),
+                    "bias_gradient=True needs an attn_bias that is added to the scores");
+  TORCH_CHECK_VALUE(!sinks_gradient || in.sinks, "sinks_gradient=True needs sinks");
 }
 
 FwdShape check_fwd(const FwdInputs& in) {
@@ -308,6 +310,51 @@ FwdShape check_fwd(const FwdInputs& in) {
   if (in.sinks) check_sinks(*in.sinks, shape);
   if (in.seqused_k) check_index("seqused_k", *in.seqused_k, shape.batch);
   return shape;
+}
+
+void check_bwd(const FwdInputs& in, const FwdShape& shape, const at::Tensor& dout,
+               const at::Tensor& out, const at::Tensor& softmax_lse) {
+  check_gradients(in);
+  const Named query{"q", "query", "", in.q};
+  std::vector<c10::SymInt> out_sizes = in.q.sym_sizes().vec();
+  out_sizes.back() = shape.head_dim_v;
+  for (const Named& argument : {Named{"dout", "dout", "", dout}, Named{"out", "out", "", out}}) {
+    check_dtype(query, argument);
+    TORCH_CHECK_VALUE(argument.tensor.sym_sizes() == c10::SymIntArrayRef(out_sizes), argument.name,
+                      " must have the shape of the forward's out, ", c10::SymIntArrayRef(out_sizes),
+                      "; it has shape ", shape_name(argument.tensor));
+    check_last_stride(argument);
+  }
+  const std::vector<c10::SymInt> lse_sizes =
+      in.varlen() ? std::vector<c10::SymInt>{shape.heads_q, shape.rows_q}
+                  : std::vector<c10::SymInt>{shape.batch, shape.heads_q, shape.seqlen_q};
+  TORCH_CHECK_TYPE(softmax_lse.scalar_type() == at::kFloat,
+                   "softmax_lse must have dtype torch.float32; it has ", dtype_name(softmax_lse));
+  TORCH_CHECK_VALUE(softmax_lse.sym_sizes() == c10::SymIntArrayRef(lse_sizes),
+                    "softmax_lse must have shape ", c10::SymIntArrayRef(lse_sizes),
+                    "; it has shape ", shape_name(softmax_lse));
+  for (const at::Tensor* tensor : {&dout, &out, &softmax_lse}) {
+    TORCH_CHECK_VALUE(tensor->device() == in.q.device(),
+                      "dout, out and softmax_lse must be on the device of q, ", in.q.device(),
+                      "; one is on ", tensor->device());
+  }
+}
+
+void check_targets(const FwdInputs& in, const at::Tensor& dq, const at::Tensor& dk,
+                   const at::Tensor& dv) {
+  const auto check = [](const Named& target, const Named& of) {
+    check_dtype(of, target);
+    TORCH_CHECK_VALUE(target.tensor.sym_sizes() == of.tensor.sym_sizes(), target.name,
+                      " must have the shape of ", of.name, ", ", shape_name(of.tensor),
+                      "; it has shape ", shape_name(target.tensor));
+    TORCH_CHECK_VALUE(target.tensor.device() == of.tensor.device(), target.name,
+                      " must be on the device of ", of.name, ", ", of.tensor.device(),
+                      "; it is on ", target.tensor.device());
+    check_last_stride(target);
+  };
+  check({"dq", "dq", "", dq}, {"q", "query", "", in.q});
+  check({"dk", "dk", "", dk}, {"k", "key", "", in.k});
+  check({"dv", "dv", "", dv}, {"v", "value", "", in.v});
 }
 
 void check_lengths(const FwdInputs& in) {

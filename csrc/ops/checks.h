@@ -1,4 +1,4 @@
-// What the forward accepts. Used by the kernels for cpu and cuda tensors and by the fake (meta)
+// What the ops accept. Used by the kernels for cpu and cuda tensors and by the fake (meta)
 // kernel, so sizes are SymInt: an int for real tensors, maybe a symbol while torch.compile traces.
 #pragma once
 
@@ -41,19 +41,35 @@ struct FwdInputs {
 };
 
 // torch registers plain functions, so the list has to be written out once.
-#define FLASHATTN_FWD_PARAMETERS                                                                 \
-  const at::Tensor &q, const at::Tensor &k, const at::Tensor &v,                                 \
-      std::optional<double> softmax_scale, bool causal, c10::SymInt window_left,                 \
+#define FLASHATTN_OPTION_PARAMETERS                                                              \
+  std::optional<double> softmax_scale, bool causal, c10::SymInt window_left,                     \
       c10::SymInt window_right, bool top_left, double softcap,                                   \
       const flashattn::OptionalTensor &alibi_slopes, const flashattn::OptionalTensor &attn_bias, \
       const flashattn::OptionalTensor &sinks, const flashattn::OptionalTensor &cu_seqlens_q,     \
       const flashattn::OptionalTensor &cu_seqlens_k, const flashattn::OptionalTensor &seqused_k, \
       c10::SymInt max_seqlen_q, c10::SymInt max_seqlen_k, double dropout_p,                      \
       const flashattn::OptionalTensor &rng_state
-#define FLASHATTN_FWD_ARGUMENTS                                                               \
-  q, k, v, softmax_scale, causal, window_left, window_right, top_left, softcap, alibi_slopes, \
-      attn_bias, sinks, cu_seqlens_q, cu_seqlens_k, seqused_k, max_seqlen_q, max_seqlen_k,    \
-      dropout_p, rng_state
+#define FLASHATTN_OPTION_ARGUMENTS                                                              \
+  softmax_scale, causal, window_left, window_right, top_left, softcap, alibi_slopes, attn_bias, \
+      sinks, cu_seqlens_q, cu_seqlens_k, seqused_k, max_seqlen_q, max_seqlen_k, dropout_p,      \
+      rng_state
+
+#define FLASHATTN_FWD_PARAMETERS \
+  const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, FLASHATTN_OPTION_PARAMETERS
+#define FLASHATTN_FWD_ARGUMENTS q, k, v, FLASHATTN_OPTION_ARGUMENTS
+
+#define FLASHATTN_BWD_PARAMETERS                                                         \
+  const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, \
+      const at::Tensor &out, const at::Tensor &softmax_lse, FLASHATTN_OPTION_PARAMETERS, \
+      bool bias_gradient, bool sinks_gradient
+#define FLASHATTN_BWD_ARGUMENTS \
+  dout, q, k, v, out, softmax_lse, FLASHATTN_OPTION_ARGUMENTS, bias_gradient, sinks_gradient
+
+// torch gives tensors that an op writes as plain references.
+#define FLASHATTN_BWD_INTO_PARAMETERS                                                       \
+  const at::Tensor &dout, const at::Tensor &q, const at::Tensor &k, const at::Tensor &v,    \
+      const at::Tensor &out, const at::Tensor &softmax_lse, at::Tensor &dq, at::Tensor &dk, \
+      at::Tensor &dv, FLASHATTN_OPTION_PARAMETERS
 
 struct FwdShape {
   c10::SymInt batch;
@@ -75,7 +91,18 @@ void check_lengths(const FwdInputs& inputs);
 // All on one device, and on one that this build serves: cpu, or cuda of a ROCm torch.
 void check_devices(const FwdInputs& inputs);
 
-// There is no backward, so nothing that needs one may come in while grad mode is on.
-void check_no_grad(const FwdInputs& inputs);
+// Which of these gradients are asked for can be given.
+void check_asked(const FwdInputs& inputs, bool bias_gradient, bool sinks_gradient);
+
+// What the backward takes beside the forward's inputs, whose check comes first.
+void check_bwd(const FwdInputs& inputs, const FwdShape& shape, const at::Tensor& dout,
+               const at::Tensor& out, const at::Tensor& softmax_lse);
+
+// Where gradients go: shapes, dtypes and devices of q, k and v, a contiguous last dimension.
+void check_targets(const FwdInputs& inputs, const at::Tensor& dq, const at::Tensor& dk,
+                   const at::Tensor& dv);
+
+// What has no backward yet: gradients of ALiBi slopes, dropout, fp32.
+void check_gradients(const FwdInputs& inputs);
 
 }  // namespace flashattn

@@ -1,7 +1,5 @@
 #include "ops/fwd.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
@@ -124,17 +122,6 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
 FwdResult fwd_meta(FLASHATTN_FWD_PARAMETERS) {
   const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
   return allocate_result(in, check_fwd(in));
-}
-
-FwdResult fwd_autograd(FLASHATTN_FWD_PARAMETERS) {
-  const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
-  check_devices(in);  // here fake tensors still tell their device; below they are all meta
-  check_no_grad(in);
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("flashattn_rocm::fwd", "")
-                             .typed<decltype(fwd)>();
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return op.call(FLASHATTN_FWD_ARGUMENTS);
 }
 
 }  // namespace flashattn

@@ -20,7 +20,4 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS);
 // Shapes, dtypes and strides only.
 FwdResult fwd_meta(FLASHATTN_FWD_PARAMETERS);
 
-// Before either: refuses what would need a backward.
-FwdResult fwd_autograd(FLASHATTN_FWD_PARAMETERS);
-
 }  // namespace flashattn

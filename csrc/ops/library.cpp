@@ -3,16 +3,31 @@
 
 #include "ops/attn_probs.h"
 #include "ops/autocast.h"
+#include "ops/autograd.h"
+#include "ops/bwd.h"
 #include "ops/fwd.h"
 
+// The options that fwd and bwd share, in flash-attn's order where it has them.
+#define FLASHATTN_OPTIONS                                                                       \
+  "float? softmax_scale=None, bool causal=False, *, SymInt window_left=-1, "                    \
+  "SymInt window_right=-1, bool top_left=False, float softcap=0.0, Tensor? alibi_slopes=None, " \
+  "Tensor? attn_bias=None, Tensor? sinks=None, Tensor? cu_seqlens_q=None, "                     \
+  "Tensor? cu_seqlens_k=None, Tensor? seqused_k=None, SymInt max_seqlen_q=0, SymInt "           \
+  "max_seqlen_k=0, float dropout_p=0.0, Tensor? rng_state=None"
+
 TORCH_LIBRARY(flashattn_rocm, m) {
+  m.def("fwd(Tensor q, Tensor k, Tensor v, " FLASHATTN_OPTIONS
+        ") -> (Tensor out, Tensor softmax_lse)",
+        {at::Tag::pt2_compliant_tag});
   m.def(
-      "fwd(Tensor q, Tensor k, Tensor v, float? softmax_scale=None, bool causal=False, *, "
-      "SymInt window_left=-1, SymInt window_right=-1, bool top_left=False, float softcap=0.0, "
-      "Tensor? alibi_slopes=None, Tensor? attn_bias=None, Tensor? sinks=None, "
-      "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? seqused_k=None, "
-      "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0, float dropout_p=0.0, Tensor? rng_state=None) "
-      "-> (Tensor out, Tensor softmax_lse)",
+      "bwd(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor "
+      "softmax_lse, " FLASHATTN_OPTIONS
+      ", bool bias_gradient=False, bool sinks_gradient=False) -> "
+      "(Tensor dq, Tensor dk, Tensor dv, Tensor dattn_bias, Tensor dsinks)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "bwd_into(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor softmax_lse, "
+      "Tensor(a!) dq, Tensor(b!) dk, Tensor(c!) dv, " FLASHATTN_OPTIONS ") -> ()",
       {at::Tag::pt2_compliant_tag});
   m.def(
       "attn_probs(Tensor q, Tensor k, Tensor softmax_lse, float? softmax_scale=None, "
@@ -27,21 +42,28 @@ TORCH_LIBRARY(flashattn_rocm, m) {
 TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
   m.impl("fwd", &flashattn::fwd);
   m.impl("attn_probs", &flashattn::attn_probs);
+  m.impl("bwd", &flashattn::bwd);
+  m.impl("bwd_into", &flashattn::bwd_into);
 }
 
 // ROCm torch calls its devices cuda.
 TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) {
   m.impl("fwd", &flashattn::fwd);
   m.impl("attn_probs", &flashattn::attn_probs);
+  m.impl("bwd", &flashattn::bwd);
+  m.impl("bwd_into", &flashattn::bwd_into);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
   m.impl("fwd", &flashattn::fwd_meta);
   m.impl("attn_probs", &flashattn::attn_probs_meta);
+  m.impl("bwd", &flashattn::bwd_meta);
+  m.impl("bwd_into", &flashattn::bwd_into_meta);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
   m.impl("fwd", &flashattn::fwd_autograd);
+  m.impl("bwd", &flashattn::bwd_autograd);
   m.impl("attn_probs", &flashattn::attn_probs_autograd);
 }
 

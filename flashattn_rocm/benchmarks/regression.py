@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
 import flashattn_rocm._C as _C
 from flashattn_rocm.benchmarks.implementations import Ours, make_inputs
 from flashattn_rocm.benchmarks.shapes import parse_shape
@@ -26,6 +28,9 @@ SHAPES = (
     "1,512,512,8,8,128",
     "1,500,500,32,8,128,causal",
 )
+# Of the backward, whose launches have a row each.
+BACKWARD_SHAPES = ("1,256,256,8,8,64", "1,256,256,8,8,128")
+BACKWARD_LAUNCHES = ("dq", "dkdv")
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class RecordRow:
     """One launch.
 
     Attributes:
-        shape: as on the command line of scripts/benchmark.py.
+        shape: as on the command line of scripts/benchmark.py; for a launch of the backward with its name.
         kernel: that was dispatched.
         cycles: simulated.
         vgprs: of a lane.
@@ -86,6 +91,29 @@ def measure(shapes: Sequence[str] = SHAPES) -> list[RecordRow]:
         cycles = round(sum(launch.clocks for launch in launches))
         loop = inner_loop(code[profile.kernel])
         rows.append(RecordRow(text, profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop))
+    return rows
+
+
+def measure_backward(shapes: Sequence[str] = BACKWARD_SHAPES) -> list[RecordRow]:
+    """The same of backwards, a row for each launch.
+
+    Raises:
+        RuntimeError: the package was built without the simulator.
+    """
+    code = disassemble(Path(_C.kernels_path))
+    rows = []
+    for text in shapes:
+        shape = parse_shape(text).shape
+        inputs = make_inputs(shape, "cpu")
+        out, lse = torch.ops.flashattn_rocm.fwd(*inputs, None, shape.causal)
+        with timed_launches() as launches:
+            torch.ops.flashattn_rocm.bwd(out, *inputs, out, lse, None, shape.causal)
+        for name, profile in zip(BACKWARD_LAUNCHES, launches, strict=True):
+            loop = inner_loop(code[profile.kernel])
+            cycles = round(profile.clocks)
+            rows.append(
+                RecordRow(f"{text} {name}", profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop)
+            )
     return rows
 
 

@@ -19,6 +19,7 @@ from flashattn_rocm.profiling.work import ForwardShape
 _TIMELINE = "FLASHATTN_SIM_TIMELINE"
 _TIMELINE_ISSUES = "40000"  # on one CU: some six blocks of keys of the D128 forward
 _NO_TERMINAL_WIDTH = 140
+_LAUNCHES = ("dq", "dkdv")  # of a backward, in their order
 
 
 def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,15 +32,19 @@ def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
     fwd = kinds.add_parser(
         "fwd", help="the forward of attention", description="Profiles the forward, simulated."
     )
-    fwd.add_argument("--head-dim", type=_positive, default=128)
-    fwd.add_argument("--seqlen-q", type=_positive, default=4096)
-    fwd.add_argument("--seqlen-k", type=_positive, help="default: as --seqlen-q")
-    fwd.add_argument("--batch", type=_positive, default=1)
-    fwd.add_argument("--heads", type=_positive, default=8)
-    fwd.add_argument("--heads-kv", type=_positive, help="divides --heads; default: as --heads")
-    fwd.add_argument("--causal", action="store_true")
+    _add_shape(fwd)
     _add_outputs(fwd)
     fwd.set_defaults(run=_run_fwd)
+
+    bwd = kinds.add_parser(
+        "bwd",
+        help="the backward of attention",
+        description="Profiles the backward, simulated: its two launches, and one of them in detail.",
+    )
+    _add_shape(bwd)
+    bwd.add_argument("--launch", choices=_LAUNCHES, default="dkdv", help="the one to report")
+    _add_outputs(bwd)
+    bwd.set_defaults(run=_run_bwd)
 
     code_object = kinds.add_parser(
         "code-object",
@@ -49,6 +54,16 @@ def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
     code_object.add_argument("launch", type=Path, metavar="LAUNCH.toml", help="see docs/examples/saxpy.toml")
     _add_outputs(code_object)
     code_object.set_defaults(run=_run_code_object)
+
+
+def _add_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--head-dim", type=_positive, default=128)
+    parser.add_argument("--seqlen-q", type=_positive, default=4096)
+    parser.add_argument("--seqlen-k", type=_positive, help="default: as --seqlen-q")
+    parser.add_argument("--batch", type=_positive, default=1)
+    parser.add_argument("--heads", type=_positive, default=8)
+    parser.add_argument("--heads-kv", type=_positive, help="divides --heads; default: as --heads")
+    parser.add_argument("--causal", action="store_true")
 
 
 def _positive(text: str) -> int:
@@ -72,7 +87,34 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 def _run_fwd(options: argparse.Namespace) -> int:
     from flashattn_rocm.interface import flash_attn_func
 
-    shape = ForwardShape(
+    shape = _shape(options)
+    q, k, v = _inputs(shape)
+    with _recorded_for(options), timed_launches() as launches:
+        flash_attn_func(q, k, v, causal=shape.causal)
+    for launch in launches[1:]:
+        print(f"beside it: {launch.kernel}, {launch.clocks:,.0f} simulated clocks")
+    _finish(Report(longest(launches), shape.work(), _packaged_source_lines()), options)
+    return 0
+
+
+def _run_bwd(options: argparse.Namespace) -> int:
+    shape = _shape(options)
+    q, k, v = _inputs(shape)
+    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, None, shape.causal)
+    with _recorded_for(options), timed_launches() as timed:
+        torch.ops.flashattn_rocm.bwd(out, q, k, v, out, lse, None, shape.causal)
+    launches = dict(zip(_LAUNCHES, timed, strict=True))
+    for name, profile in launches.items():
+        print(f"{name}: {profile.clocks:,.0f} simulated clocks, {profile.kernel}")
+    seconds = sum(profile.milliseconds for profile in launches.values()) / 1e3
+    print(f"backward: {shape.backward_flop / seconds / 1e12:.2f} simulated TFLOPS of five products")
+    work = shape.backward_work(options.launch)
+    _finish(Report(launches[options.launch], work, _packaged_source_lines()), options)
+    return 0
+
+
+def _shape(options: argparse.Namespace) -> ForwardShape:
+    return ForwardShape(
         head_dim=options.head_dim,
         seqlen_q=options.seqlen_q,
         seqlen_k=options.seqlen_k or options.seqlen_q,
@@ -81,19 +123,16 @@ def _run_fwd(options: argparse.Namespace) -> int:
         heads_kv=options.heads_kv or options.heads,
         causal=options.causal,
     )
+
+
+def _inputs(shape: ForwardShape) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(0)
 
     def tensor(seqlen: int, heads: int) -> torch.Tensor:
         return torch.randn(shape.batch, seqlen, heads, shape.head_dim, generator=generator).half()
 
-    q = tensor(shape.seqlen_q, shape.heads)
-    k, v = (tensor(shape.seqlen_k, shape.heads_kv) for _ in range(2))
-    with _recorded_for(options), timed_launches() as launches:
-        flash_attn_func(q, k, v, causal=shape.causal)
-    for launch in launches[1:]:
-        print(f"beside it: {launch.kernel}, {launch.clocks:,.0f} simulated clocks")
-    _finish(Report(longest(launches), shape.work(), _packaged_source_lines()), options)
-    return 0
+    keys = (shape.seqlen_k, shape.heads_kv)
+    return tensor(shape.seqlen_q, shape.heads), tensor(*keys), tensor(*keys)
 
 
 def _packaged_source_lines() -> SourceLines | None:

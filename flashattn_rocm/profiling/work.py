@@ -26,7 +26,7 @@ class Work:
 
 @dataclass(frozen=True)
 class ForwardShape:
-    """A forward of attention on fp16 tensors."""
+    """A forward of attention on fp16 tensors, or its backward."""
 
     head_dim: int
     seqlen_q: int
@@ -57,3 +57,26 @@ class ForwardShape:
             read_bytes=half * (q_elements + 2 * kv_elements),
             write_bytes=half * q_elements + single * lse_elements,
         )
+
+    def backward_work(self, launch: str) -> Work:
+        """Of a launch of the backward, each tensor read or written once.
+
+        Its products are S, dP and dQ ("dq"), or S, dP, dV and dK ("dkdv"): seven, where five would do if one
+        launch gave all gradients; backward_flop counts those five.
+        """
+        half, single = 2, 4
+        q_elements = self.batch * self.seqlen_q * self.heads * self.head_dim
+        kv_elements = self.batch * self.seqlen_k * self.heads_kv * self.head_dim
+        rows = self.batch * self.heads * self.seqlen_q
+        read = {"dq": 3 * q_elements + 2 * kv_elements, "dkdv": 2 * q_elements + 2 * kv_elements}[launch]
+        written = {"dq": half * q_elements + 2 * single * rows, "dkdv": 2 * half * kv_elements}[launch]
+        return Work(
+            useful_flop={"dq": 3, "dkdv": 4}[launch] * self.backward_flop / 5,
+            read_bytes=half * read + single * rows * (1 if launch == "dq" else 2),
+            write_bytes=written,
+        )
+
+    @property
+    def backward_flop(self) -> float:
+        """Of the five products of a backward, 2.5 times the forward's."""
+        return 2.5 * self.work().useful_flop

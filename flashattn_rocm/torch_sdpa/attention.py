@@ -45,8 +45,6 @@ def attend(
     check_dropout(dropout_p)
     if is_causal and attn_mask is not None:
         raise ValueError("attn_mask is not served together with is_causal")
-    if attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled():
-        raise NotImplementedError("attn_mask requires grad, which is not served")
     out_rank = max(query.dim(), key.dim(), value.dim())
     rank = max(out_rank, 4)
     q, k, v = _broadcast(enable_gqa, *(_with_rank(tensor, rank) for tensor in (query, key, value)))

@@ -9,7 +9,7 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 
 from buildlib.errors import BuildError
-from buildlib.tile_config import FwdKernel, TileShape
+from buildlib.tile_config import BwdKernel, FwdKernel, TileShape
 
 _SIMDS = 4  # of a compute unit
 _LDS_BYTES_PER_CU = 65536
@@ -79,7 +79,7 @@ def _round_up(value: int, step: int) -> int:
 
 def check_resources(
     arch: str,
-    kernels: Sequence[FwdKernel],
+    kernels: Sequence[FwdKernel | BwdKernel],
     resources: Mapping[str, KernelResources],
     lds_budget: Mapping[str, int],
     spills_allowed: bool = False,

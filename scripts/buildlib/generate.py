@@ -4,21 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import FwdKernel, TileKernel
+from buildlib.tile_config import BwdKernel, FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel], attn_probs: bool = False) -> Path:
+def write_instances(
+    folder: Path, fwd: Sequence[TileKernel], bwd: Sequence[BwdKernel] = (), attn_probs: bool = False
+) -> Path:
     """Writes the device translation unit: one __global__ function a kernel, and what some need beside.
 
     Args:
         folder: for the file.
-        kernels: of the forward.
+        fwd: kernels of the forward.
+        bwd: kernels of the backward.
         attn_probs: whether the kernels that write probabilities out, which have no tile, are in it too.
     """
     functions = []
-    for kernel in kernels:
+    for kernel in fwd:
         args, body = _entry(kernel)
         functions.append(_function(kernel.tile.threads, kernel.name, args, f"{body}<{kernel.cpp}>"))
     functions += [
@@ -28,7 +31,7 @@ def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel], attn_probs:
             "CombineArgs",
             f"fwd_combine<flashattn::Element::{element}>",
         )
-        for element in dict.fromkeys(kernel.element for kernel in kernels if _splits(kernel))
+        for element in dict.fromkeys(kernel.element for kernel in fwd if _splits(kernel))
     ]
     functions += [
         _function(
@@ -39,10 +42,12 @@ def write_fwd_instances(folder: Path, kernels: Sequence[TileKernel], attn_probs:
         )
         for element in (("f16", "bf16") if attn_probs else ())
     ]
-    file = folder / "fwd_instances.hip"
-    includes = "".join(
-        f'#include "kernels/{name}.h"\n' for name in ("attn_probs", "fwd_combine", "fwd_split")
-    )
+    functions += [
+        _function(kernel.tile.threads, kernel.name, "BwdArgs", f"bwd<{kernel.cpp}>") for kernel in bwd
+    ]
+    file = folder / "instances.hip"
+    headers = ("attn_probs", "fwd_combine", "fwd_split", *(("bwd",) if bwd else ()))
+    includes = "".join(f'#include "kernels/{name}.h"\n' for name in headers)
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
     return file
 
@@ -81,18 +86,33 @@ def write_fwd_table(folder: Path, kernels: Sequence[FwdKernel]) -> Path:
     return file
 
 
-def write_lds_report(folder: Path, kernels: Sequence[FwdKernel], reserve_bytes: int) -> Path:
-    """Writes a host program that prints `name q kv p scales limit fits` of kernels, by core/lds_budget.h."""
-    lines = "".join(f'  report("{kernel.name}", {kernel.cpp});\n' for kernel in kernels)
+def write_bwd_table(folder: Path, kernels: Sequence[BwdKernel]) -> Path:
+    """Writes the host's table of the backward's kernels, in the order of the configuration's rows."""
+    rows = "".join(f'    {{"{kernel.name}", {kernel.cpp}}},\n' for kernel in kernels)
+    file = folder / "bwd_table.h"
+    write_if_changed(
+        file,
+        f'{_HEADER}#pragma once\n\n#include "core/kernel_table.h"\n\nnamespace flashattn {{\n\n'
+        f"inline constexpr BwdKernel kBwdKernels[] = {{\n{rows}}};\n\n}}  // namespace flashattn\n",
+    )
+    return file
+
+
+def write_lds_report(folder: Path, fwd: Sequence[FwdKernel], bwd: Sequence[BwdKernel]) -> Path:
+    """Writes a host program that prints `name q kv p scales limit` of kernels, by core/lds_budget.h."""
+    lines = "".join(
+        f'  report("{kernel.name}", flashattn::{function}({kernel.tile.cpp}, '
+        f"flashattn::Element::{kernel.element}));\n"
+        for kernels, function in ((fwd, "fwd_lds_budget"), (bwd, "bwd_lds_budget"))
+        for kernel in kernels
+    )
     file = folder / "lds_report.cpp"
     write_if_changed(
         file,
         f'{_HEADER}#include <cstdio>\n\n#include "core/lds_budget.h"\n\n'
-        "static void report(const char* name, const flashattn::Tile& tile, flashattn::Element element) {\n"
-        "  const flashattn::LdsBudget budget = flashattn::fwd_lds_budget(tile, element);\n"
-        '  std::printf("%s %d %d %d %d %d %d\\n", name, budget.q, budget.kv, budget.p, budget.scales,\n'
-        "              flashattn::kLdsBytesPerWorkgroup,\n"
-        f"              flashattn::fits_lds(tile, element, {reserve_bytes}));\n"
+        "static void report(const char* name, const flashattn::LdsBudget& budget) {\n"
+        '  std::printf("%s %d %d %d %d %d\\n", name, budget.q, budget.kv, budget.p, budget.scales,\n'
+        "              flashattn::kLdsBytesPerWorkgroup);\n"
         f"}}\n\nint main() {{\n{lines}}}\n",
     )
     return file

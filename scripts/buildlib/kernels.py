@@ -13,12 +13,12 @@ from buildlib.archs import target_archs
 from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources, read_resources
 from buildlib.errors import BuildError
-from buildlib.generate import write_fwd_instances, write_fwd_table, write_lds_report
+from buildlib.generate import write_bwd_table, write_fwd_table, write_instances, write_lds_report
 from buildlib.instruction_mix import InstructionMix, inner_loops
 from buildlib.options import max_jobs, warning_flags
 from buildlib.paths import BUILD, CSRC, GENERATED
 from buildlib.stamp import Stamp, hash_inputs, source_files
-from buildlib.tile_config import FwdKernel, TileConfig, load_config
+from buildlib.tile_config import BwdKernel, FwdKernel, TileConfig, load_config
 from buildlib.toolchain import (
     find_device_compiler,
     find_device_libs,
@@ -70,9 +70,11 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     """
     archs = target_archs(os.environ)
     config = load_config(archs)
-    kernels = config.fwd_kernels()
-    source = write_fwd_instances(GENERATED, kernels, attn_probs=True)
-    write_fwd_table(GENERATED, kernels)
+    fwd, bwd = config.fwd_kernels(), config.bwd_kernels()
+    kernels: list[FwdKernel | BwdKernel] = [*fwd, *bwd]
+    source = write_instances(GENERATED, fwd, bwd, attn_probs=True)
+    write_fwd_table(GENERATED, fwd)
+    write_bwd_table(GENERATED, bwd)
     lds_budget = _lds_budget(config)
     with ThreadPoolExecutor(max_jobs()) as pool:
         code_objects = list(
@@ -164,7 +166,7 @@ def _occupancy(remarks: str) -> dict[str, int]:
 
 def _lds_budget(config: TileConfig) -> dict[str, int]:
     """LDS bytes of each kernel by core/lds_budget.h, asked of a small program that includes it."""
-    source = write_lds_report(GENERATED, config.fwd_kernels(), config.lds.reserve_bytes)
+    source = write_lds_report(GENERATED, config.fwd_kernels(), config.bwd_kernels())
     program = BUILD / "kernels/lds_report"
     command = [find_host_compiler(), "-std=c++20", "-I", str(CSRC), str(source), "-o", str(program)]
     stamp = Stamp(
@@ -182,19 +184,21 @@ def _lds_budget(config: TileConfig) -> dict[str, int]:
     budget = {}
     for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines():
         name, *numbers = line.split()
-        q, kv, p, scales, limit, fits = map(int, numbers)
-        total = q + kv + p + scales
-        if not fits:
+        q, kv, p, scales, limit = map(int, numbers)
+        total, reserve = q + kv + p + scales, config.lds.reserve_bytes
+        if total + reserve > limit:
             raise BuildError(
                 f"{name} needs {total} bytes of LDS = Q {q} + KV {kv} + P {p} + scales {scales}; with the "
-                f"reserve of {config.lds.reserve_bytes} that is more than a workgroup's limit of {limit}: "
+                f"reserve of {reserve} that is more than a workgroup's limit of {limit}: "
                 "choose a smaller tile in configs/."
             )
         budget[name] = total
     return budget
 
 
-def _manifest(kernels: Sequence[FwdKernel], code_objects: Sequence[CodeObject]) -> dict[str, object]:
+def _manifest(
+    kernels: Sequence[FwdKernel | BwdKernel], code_objects: Sequence[CodeObject]
+) -> dict[str, object]:
     return {
         "compiler": find_device_compiler().text,
         "archs": {
@@ -204,7 +208,7 @@ def _manifest(kernels: Sequence[FwdKernel], code_objects: Sequence[CodeObject]) 
     }
 
 
-def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
+def _describe(kernel: FwdKernel | BwdKernel, code_object: CodeObject) -> dict[str, object]:
     tile = kernel.tile
     found = code_object.resources[kernel.name]
     loop = code_object.inner_loops.get(kernel.name)
@@ -212,7 +216,7 @@ def _describe(kernel: FwdKernel, code_object: CodeObject) -> dict[str, object]:
         "name": kernel.name,
         "element": kernel.element,
         **tile.model_dump(exclude={"why", "clocks", "split"}),
-        "split": kernel.split,
+        "split": isinstance(kernel, FwdKernel) and kernel.split,
         "head_dim_v": tile.columns_v,
         "threads": found.threads,
         "lds_bytes": found.lds_bytes,

@@ -212,12 +212,75 @@ class FwdKernel(TileKernel):
         return super().name + ("_split" if self.split else "")
 
 
+class BwdTile(TileShape):
+    """One row [[bwd]]: a tile of the backward; block_m is of the rows that a workgroup owns.
+
+    A row can be for some kinds of elements only.
+    """
+
+    gradient: Literal["dq", "dkdv"]
+    for_elements: tuple[Literal["f16", "bf16"], ...] = Field(
+        default=("f16", "bf16"), min_length=1, strict=False
+    )
+    workgroups_per_cu: int = Field(gt=0, le=16)
+    why: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_of_the_backward(self) -> Self:
+        for key in ("kv", "rescale", "numbers"):
+            if key in self.model_fields_set:
+                raise ValueError(f"{key} is a key of [[fwd]] rows; the backward has no such choice")
+        for what, rows, columns in (
+            (f"block_m={self.block_m}", self.block_m, self.columns_v),
+            (f"block_n={self.block_n}, by pairs of rows,", self.block_n // 2, self.head_dim),
+        ):
+            at_once = self._rows_at_once(columns)
+            if rows > at_once and rows % at_once != 0:
+                raise ValueError(
+                    f"{what} has {rows} rows, of which {self.threads} threads move {at_once} at once"
+                )
+        return self
+
+    @property
+    def name(self) -> str:
+        """The whole tile in short, with what it computes."""
+        return f"{self.gradient}_{super().name}"
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """What the row is for."""
+        return self.for_elements
+
+
+class BwdKernel(BaseModel):
+    """A kernel of the backward: a tile for one kind of element."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tile: BwdTile
+    element: Element
+
+    @property
+    def name(self) -> str:
+        """The symbol."""
+        gradient, _, shape = self.tile.name.partition("_")
+        return f"flashattn_{gradient}_{self.element}_{shape}"
+
+    @property
+    def cpp(self) -> str:
+        """Arguments of the template flashattn::bwd."""
+        return (
+            f"{self.tile.cpp}, flashattn::Element::{self.element}, flashattn::Gradient::{self.tile.gradient}"
+        )
+
+
 class TileConfig(_Strict):
     """One file."""
 
     device: Device
     lds: Lds
     fwd: tuple[FwdTile, ...] = Field(min_length=1, strict=False)
+    bwd: tuple[BwdTile, ...] = Field(default=(), strict=False)
     card: tuple[Card, ...] = Field(default=(), strict=False)
     timing: dict[str, int | float] = {}
 
@@ -229,6 +292,10 @@ class TileConfig(_Strict):
             for split in ((False, True) if tile.split else (False,))
             for element in tile.elements
         ]
+
+    def bwd_kernels(self) -> list[BwdKernel]:
+        """In the order of the rows, one for each kind of element."""
+        return [BwdKernel(tile=tile, element=element) for tile in self.bwd for element in tile.elements]
 
     def card_facts(self) -> list[dict[str, object]]:
         """One flat table for each card: what the simulator reads."""
@@ -249,7 +316,7 @@ def load_config(archs: tuple[str, ...]) -> TileConfig:
     configs = {file: _load_file(file) for file in files}
     first, *others = configs
     for other in others:
-        if configs[other].fwd != configs[first].fwd:
+        if (configs[other].fwd, configs[other].bwd) != (configs[first].fwd, configs[first].bwd):
             raise BuildError(
                 f"{_short(first)} and {_short(other)} list different tiles, and one build has one list: "
                 "build them apart with PYTORCH_ROCM_ARCH."
@@ -279,7 +346,7 @@ def _load_file(file: Path) -> TileConfig:
         where = ".".join(str(part) for part in first["loc"])
         value = "" if first["type"] == "missing" else f"={first['input']!r}"
         raise BuildError(f"{_short(file)}: {where}{value}: {first['msg']}.") from error
-    names = [tile.name for tile in config.fwd]
+    names = [tile.name for tile in (*config.fwd, *config.bwd)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise BuildError(f"{_short(file)} has two rows for {twice[0]}; remove one of them.")

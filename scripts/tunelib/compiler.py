@@ -5,7 +5,7 @@ from pathlib import Path
 
 from buildlib.code_object import KernelResources, workgroups_per_cu
 from buildlib.errors import BuildError
-from buildlib.generate import write_fwd_instances
+from buildlib.generate import write_instances
 from buildlib.kernels import compile_command, compile_kernels, hash_device_inputs
 from buildlib.stamp import write_if_changed
 from buildlib.tile_config import Element, TileKernel, TileShape
@@ -45,7 +45,7 @@ class TileCompiler:
         """
         kernel = TileKernel(tile=tile, element=element) if element else tuned_kernel(tile)
         folder = self._cache / arch / kernel.name
-        source = write_fwd_instances(folder, [kernel])
+        source = write_instances(folder, [kernel])
         words: list[str] = []
         try:
             built = compile_kernels(arch, source, folder, words.append)

@@ -71,15 +71,6 @@ def test_compile_without_graph_break(dynamic):
         assert compiled(*qkv).equal(attend(*qkv))
 
 
-def test_compile_refuses_what_eager_refuses():
-    torch._dynamo.reset()
-    q, k, v = make_qkv()
-    q.requires_grad_()
-    compiled = torch.compile(flash_attn_func, fullgraph=True, backend="aot_eager")
-    with pytest.raises(Exception, match="q requires grad, and flashattn_rocm has no backward"):
-        compiled(q, k, v)
-
-
 def test_export():
     class Attention(torch.nn.Module):
         def forward(self, q, k, v):

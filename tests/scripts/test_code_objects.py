@@ -14,7 +14,7 @@ from buildlib import kernels
 from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources, workgroups_per_cu
 from buildlib.errors import BuildError
-from buildlib.generate import write_fwd_instances
+from buildlib.generate import write_instances
 from buildlib.paths import CSRC
 from buildlib.tile_config import load_config
 
@@ -98,7 +98,7 @@ def test_manifest_lists_every_kernel_of_every_arch():
 
 
 def test_line_tables_change_no_byte_of_the_code(tmp_path):
-    source = write_fwd_instances(tmp_path, _KERNELS[:1])
+    source = write_instances(tmp_path, _KERNELS[:1])
     command = kernels.compile_command("gfx906", source)
     plain = [option for option in command if option not in kernels._LINE_TABLES]
     text = []

@@ -7,7 +7,7 @@ import pytest
 from buildlib import kernels, tile_config
 from buildlib.archs import DEFAULT, target_archs
 from buildlib.errors import BuildError
-from buildlib.generate import write_fwd_instances, write_fwd_table
+from buildlib.generate import write_bwd_table, write_fwd_table, write_instances
 from buildlib.kernels import build_kernels
 from buildlib.options import max_jobs
 from buildlib.paths import CONFIGS
@@ -47,22 +47,66 @@ def test_a_row_makes_a_kernel_and_its_sources(configs, tmp_path):
         "flashattn::Operands::streamed, flashattn::Rescale::lazy, flashattn::Access::chunks, "
         "flashattn::Scores::plain}"
     )
-    instances = write_fwd_instances(tmp_path, kernels).read_text()
+    instances = write_instances(tmp_path, kernels).read_text()
     assert "FLASHATTN_WORKGROUP(256)" in instances
     assert f"flashattn::fwd<{tile}, flashattn::Element::f16>(args);" in instances
     assert "flashattn_attn_probs" not in instances
-    with_probs = write_fwd_instances(tmp_path, kernels, attn_probs=True).read_text()
+    with_probs = write_instances(tmp_path, kernels, attn_probs=True).read_text()
     assert "flashattn::attn_probs<flashattn::Element::bf16>(args);" in with_probs
     table = write_fwd_table(tmp_path, kernels).read_text()
     row = f"{tile}, flashattn::Element::bf16, 2, {{100, 10, 15}}, false"
     assert f'{{"{kernels[1].name}", {row}}}' in table
 
 
+_BWD_ROW = """
+[[bwd]]
+gradient = "dkdv"
+head_dim = 64
+block_m = 96
+block_n = 64
+waves = 4
+p_keys = 32
+for_elements = ["bf16"]
+workgroups_per_cu = 1
+why = "a test"
+"""
+
+
+def test_a_row_of_the_backward_makes_kernels_of_its_own(configs, tmp_path):
+    (configs / "gfx906.toml").write_text(_HEAD + _ROW + _BWD_ROW)
+    (kernel,) = load_config(("gfx906",)).bwd_kernels()
+    assert kernel.name == "flashattn_dkdv_bf16_d64_m96n64w4p32"
+    instance = f"{kernel.tile.cpp}, flashattn::Element::bf16, flashattn::Gradient::dkdv"
+    assert f"flashattn::bwd<{instance}>(args);" in write_instances(tmp_path, [], [kernel]).read_text()
+    assert f'{{"{kernel.name}", {instance}}}' in write_bwd_table(tmp_path, [kernel]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('gradient = "dkdv"', "", r"bwd\.0\.gradient: Field required"),
+        ('gradient = "dkdv"', 'gradient = "dk"', r"bwd\.0\.gradient='dk': Input should be 'dq' or 'dkdv'"),
+        (
+            "waves = 4",
+            'waves = 4\nkv = "apart"',
+            "kv is a key of .*fwd.* rows; the backward has no such choice",
+        ),
+        ("block_n = 64", "block_n = 96", "block_n=96.* has 48 rows, of which 256 threads move 32 at once"),
+        ('= ["bf16"]', '= ["f64"]', r"bwd\.0\.for_elements\.0='f64': Input should be 'f16' or"),
+        (_BWD_ROW, _BWD_ROW + _BWD_ROW, "two rows for dkdv_d64_m96n64w4p32"),
+    ],
+)
+def test_bad_rows_of_the_backward_are_named(configs, old, new, message):
+    (configs / "gfx906.toml").write_text(_HEAD + _ROW + _BWD_ROW.replace(old, new))
+    with pytest.raises(BuildError, match=message):
+        load_config(("gfx906",))
+
+
 def test_a_row_that_splits_makes_a_second_kernel(configs, tmp_path):
     (configs / "gfx906.toml").write_text(_HEAD + _ROW + "split = true\n")
     kernels = load_config(("gfx906",)).fwd_kernels()
     assert [kernel.name.endswith("_split") for kernel in kernels] == [False, False, True, True]
-    instances = write_fwd_instances(tmp_path, kernels).read_text()
+    instances = write_instances(tmp_path, kernels).read_text()
     assert f"{kernels[2].name}(flashattn::SplitFwdArgs args)" in instances
     assert "flashattn_fwd_combine_bf16(flashattn::CombineArgs args)" in instances
     assert f"{kernels[2].cpp}, 2, {{100, 10, 15}}, true" in write_fwd_table(tmp_path, kernels).read_text()

@@ -12,7 +12,7 @@ import torch
 from buildlib import kernels, toolchain
 from buildlib.bundle import make_bundle
 from buildlib.code_object import check_resources
-from buildlib.generate import write_fwd_instances
+from buildlib.generate import write_instances
 from buildlib.tile_config import load_config
 from tests.kit.package_copy import PackageCopy
 
@@ -47,7 +47,7 @@ def test_kernels_by_the_oldest_clang(tmp_path, monkeypatch):
     toolchain.find_device_compiler.cache_clear()
     try:
         table = load_config((ARCH,)).fwd_kernels()
-        source = write_fwd_instances(tmp_path, table)
+        source = write_instances(tmp_path, table)
         built = kernels.compile_kernels(ARCH, source, tmp_path)
         spills_allowed = toolchain.may_spill(toolchain.find_device_compiler())
     finally:

@@ -154,3 +154,18 @@ def test_dropout(rank):
         sums = scaled_dot_product_attention(q, k, ones, dropout_p=0.5)
     assert 0.5 < sums.mean() < 1.5
     assert sums.std() > 0.05
+
+
+def test_gradient_of_an_added_mask():
+    tensors = qkv(2, 4, 5, 16, seqlen_k=7)
+    mask, weight = randn(4, 5, 7, seed=8), randn(2, 4, 5, 16, seed=7)
+
+    def gradient():
+        leaf = mask.clone().requires_grad_()
+        (scaled_dot_product_attention(*tensors, attn_mask=leaf) * weight).sum().backward()
+        return leaf.grad
+
+    want = gradient()
+    with flashattn_rocm.sdpa(fallback=False):
+        got = gradient()
+    assert (got.float() - want.float()).abs().max() < 4 * TOLERANCE

@@ -1,0 +1,49 @@
+// What the backward needs of each query row beside its operands: the shift that makes its
+// probabilities from its scores, and delta = sum of dout * out, which is the sum of P * dP.
+#pragma once
+
+#include "attention/score_changes.h"
+#include "attention/tile_io.h"
+#include "core/bwd_args.h"
+#include "gcn/dpp.h"
+
+namespace flashattn {
+
+// Beside infinity a row's probabilities are 0: it saw no key.
+__device__ inline float shift_of(float lse) {
+  return lse == -__builtin_inff() ? __builtin_inff() : lse * kLog2e;
+}
+
+template <Element E>
+__device__ inline float dot8(gcn::half8 a, gcn::half8 b, float sum) {
+  if constexpr (E == Element::bf16) {
+    const auto x = __builtin_bit_cast(gcn::ushort8, a), y = __builtin_bit_cast(gcn::ushort8, b);
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      sum = __builtin_fmaf(gcn::bf16_to_float(x[i]), gcn::bf16_to_float(y[i]), sum);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) sum = gcn::dot2({a[i], a[i + 1]}, {b[i], b[i + 1]}, sum);
+  }
+  return sum;
+}
+
+// Delta of rows first_row + tile_row + 4 i, the same in the 16 lanes of a group.
+template <Tile T, Element E, int rows>
+__device__ inline void row_deltas(const Rows& out, const Rows& dout, int first_row, int tile_row,
+                                  int lane_in_group, float (&delta)[rows]) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i) delta[i] = 0.0f;
+#pragma unroll 1
+  for (int col = lane_in_group * kChunk; col < T.head_dim_v; col += kGroupLanes * kChunk) {
+    const TileReader<T.access> o(out, first_row, T.block_m, tile_row, col);
+    const TileReader<T.access> d(dout, first_row, T.block_m, tile_row, col);
+#pragma unroll
+    for (int i = 0; i < rows; ++i)
+      delta[i] = dot8<E>(o.read(i * kGroups), d.read(i * kGroups), delta[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < rows; ++i) delta[i] = gcn::sum_row16(delta[i]);
+}
+
+}  // namespace flashattn

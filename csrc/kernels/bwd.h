@@ -1,0 +1,389 @@
+// The backward: dQ by blocks of queries, dK and dV by blocks of keys, P recomputed from the
+// log-sum-exp (FlashAttention-2, Dao 2023, algorithm 2, cut in two so that no sum crosses
+// workgroups: every result is deterministic, also dK and dV of a key head that several query heads
+// read). docs/design/bwd.md.
+#pragma once
+
+#include "attention/bwd_storage.h"
+#include "attention/gradient_output.h"
+#include "attention/hide.h"
+#include "attention/pv.h"
+#include "attention/qk.h"
+#include "attention/row_statistics.h"
+#include "attention/score_changes.h"
+#include "attention/weight_scale.h"
+#include "attention/work_item.h"
+#include "core/bwd_args.h"
+
+namespace flashattn {
+
+template <Tile T, Element E, Gradient G>
+class BackwardBlock {
+  using L = Shape<T>;
+  using QSide = Shape<kQSide<T>>;
+  using VSide = Shape<kVSide<T>>;
+  static constexpr bool kOwnsKeys = G == Gradient::dkdv;
+  static constexpr bool kBf16 = E == Element::bf16;
+  static constexpr bool kModified = T.scores == Scores::modified;
+  static constexpr bool kScaled = kBf16 || kModified;  // scores carry the scale before the shift
+  // softmax_scale makes dQ and dK of dS: at the very end, or, in bf16, before dS meets K or Q,
+  // whose magnitudes can be such that only all three together are in fp32's range.
+  static constexpr bool kScaleFirst = kBf16 && !kModified;
+  // Kernels that would keep more of the argument in SGPRs than there are; the others gain 4 %.
+  static constexpr bool kReadsAnew = kModified || ((kOwnsKeys || kBf16) && L::kRows >= 8);
+  using Block = float[L::kRows][L::kKeys];
+  using Pairs = uint32_t[L::kRows][L::kKeys / 2];
+  // P is 1 at most, and long rows have little in each entry: as dV's operand it uses fp16's upper
+  // range (bf16: by p_scale_).
+  static constexpr bool kRaisesP = kOwnsKeys && !kBf16;
+  static constexpr float kPBits = kRaisesP ? 14.0f : 0.0f;
+  static constexpr float kPUnit = kRaisesP ? 0x1p-14f : 1.0f;
+
+ public:
+  __device__ BackwardBlock(const BwdArgs& args, BwdStorage<T, E>& lds)
+      : args_(args), fwd_(args.fwd), lds_(lds) {}
+
+  __device__ void run() {
+    item_ = kOwnsKeys ? key_item_of_grid(fwd_, T.block_m) : item_of_grid(fwd_, T.block_m);
+    if (item_.batch >= fwd_.batch) return;
+    sequence_ = Sequence::of(fwd_, item_.batch);
+    visible_ = {sequence_.seqlen_q, sequence_.seqlen_k,
+                fwd_.top_left ? 0 : sequence_.seqlen_k - sequence_.seqlen_q, fwd_.window_left,
+                fwd_.window_right};
+    seen_ = kOwnsKeys ? visible_.transposed() : visible_;
+    if (item_.first_row >= seen_.seqlen_q) return;
+    prologue();
+    body();
+    epilogue();
+  }
+
+ private:
+  __device__ void prologue() {
+    const int lane = gcn::lane_id();
+    lane_in_group_ = lane % kGroupLanes;
+    tile_row_ = gcn::wave_id() * T.rows_per_wave() + lane / kGroupLanes;
+    scale_log2_ = kModified ? 1.0f : base2_scale(fwd_.softmax_scale);
+    if constexpr (kOwnsKeys) {
+      stage_own(k_rows(fwd_.k, fwd_.head_dim), k_rows(fwd_.v, fwd_.head_dim_v));
+    } else {
+      const Rows dout = q_rows(args_.dout, item_.head_q, fwd_.head_dim_v);
+      stage_own(q_rows(fwd_.q, item_.head_q, fwd_.head_dim), dout);
+      own_statistics(dout);
+    }
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i) {
+#pragma unroll
+      for (int c = 0; c < QSide::kCols; ++c) dq_side_[i][c] = 0.0f;
+      if constexpr (kOwnsKeys) {
+#pragma unroll
+        for (int c = 0; c < VSide::kCols; ++c) dv_side_[i][c] = 0.0f;
+      }
+    }
+  }
+
+  __device__ void stage_own(const Rows& q_side, const Rows& v_side) {
+    InFlight<T, T.block_m, T.head_dim> q;
+    InFlight<T, T.block_m, T.head_dim_v> v;
+    q.load(q_side, item_.first_row, true);
+    v.load(v_side, item_.first_row, true);
+    if constexpr (kBf16) {
+      q.store(lds_.own_q, lds_.scales.own_q);
+      v.store(lds_.own_v, lds_.scales.own_v);
+    } else {
+      q.store(lds_.own_q);
+      v.store(lds_.own_v);
+    }
+  }
+
+  // dQ: of the lane's own rows, also to memory for the kernel of dK and dV.
+  __device__ void own_statistics(const Rows& dout) {
+    row_deltas<T, E>(q_rows(fwd_.o, item_.head_q, fwd_.head_dim_v), dout, item_.first_row,
+                     tile_row_, lane_in_group_, delta_);
+    const int64_t first = statistics_of(item_.head_q);
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i) {
+      const int row = item_.first_row + tile_row_ + i * kGroups;
+      shift_[i] = 0.0f;
+      if (row >= sequence_.seqlen_q) continue;
+      shift_[i] = shift_of(fwd_.lse[first + row]);
+      if (lane_in_group_ == 0) {
+        args_.shift[first + row] = shift_[i];
+        args_.delta[first + row] = delta_[i];
+      }
+    }
+  }
+
+  // dK and dV: of the queries of a block; 0 for those that do not exist, which are hidden. Only
+  // loads: what they bring is not looked at before S is there.
+  __device__ void load_statistics(int head_q, int first_query) {
+    const int64_t first = statistics_of(head_q);
+    const uint32_t bytes = sequence_.seqlen_q * sizeof(float);
+    const auto shift = gcn::buffer(args().shift + first, bytes);
+    const auto delta = gcn::buffer(args().delta + first, bytes);
+    const int offset = (first_query + lane_in_group_) * static_cast<int>(sizeof(float));
+#pragma unroll
+    for (int j = 0; j < L::kKeys; ++j) {
+      constexpr int kApart = kGroupLanes * sizeof(float);
+      shift_[j] = gcn::load_float(shift, offset + j * kApart);
+      delta_[j] = gcn::load_float(delta, offset + j * kApart);
+    }
+  }
+
+  // dK and dV: the block's queries in all heads that read the key head, one after the other.
+  __device__ void body() {
+    const auto range = BlockRange::of<T>(seen_, item_.first_row);
+    const int heads = kOwnsKeys ? fwd_.heads_q / fwd_.heads_kv : 1;
+    int head = item_.head_q, block = range.begin;
+    int steps = (range.end - range.begin) * heads;
+    load_q_side(head, block, steps > 0);
+#pragma unroll 1
+    for (; steps > 0; --steps) {
+      step(head, block, range.is_whole(block));
+      const bool ends = ++block == range.end;
+      block = ends ? range.begin : block;
+      head += ends ? 1 : 0;
+      load_q_side(head, block, steps > 1);
+      accumulate<kQSide<T>>(ds_, lds_.other_q_pairs, dq_side_);
+    }
+  }
+
+  // All but the last product, which the next block's loads go beside.
+  __device__ void step(int head, int block, bool whole) {
+    Block p, ds;
+    [[maybe_unused]] Block slope;
+    const int first = block * T.block_n;
+
+    turn([&] {
+      if constexpr (kBf16) q_side_.normalise(lds_.scales.other_q);
+      q_side_.store_rows(lds_.other_q);
+    });
+    load_v_side(head, block);
+    if constexpr (kOwnsKeys) load_statistics(head, first);
+    multiply<kQSide<T>>(lds_.own_q, lds_.other_q, p);
+    if constexpr (kBf16) undo_scales(p, lds_.scales.own_q, lds_.scales.other_q, scale_log2_);
+    if constexpr (kModified) change_scores(p, slope, head, first);
+    probabilities(p, first, whole);
+
+    turn([&] {
+      if constexpr (kBf16) v_side_.normalise(lds_.scales.other_v);
+      v_side_.store_rows(lds_.other_v);
+    });
+    multiply<kVSide<T>>(lds_.own_v, lds_.other_v, ds);
+    if constexpr (kBf16)
+      undo_scales(ds, lds_.scales.own_v, lds_.scales.other_v,
+                  kScaleFirst ? fwd_.softmax_scale : 1.0f);
+    const float delta_scale = kScaleFirst ? fwd_.softmax_scale : 1.0f;
+    for_each(ds, [&](float& x, int i, int j) {
+      x = gcn::multiply_zero_wins(p[i][j], x - delta_[kOwnsKeys ? j : i] * delta_scale);
+    });
+    if constexpr (kModified) {
+      if constexpr (!kOwnsKeys) add_to_bias_gradient(ds, first);
+      for_each(ds, [&](float& x, int i, int j) { x *= slope[i][j]; });
+    }
+
+    [[maybe_unused]] Pairs pairs;
+    if constexpr (kOwnsKeys) pack_p(p, pairs);
+    if constexpr (kBf16) multiply_columns(ds, lds_.scales.other_q);
+    ds_scale_.follow(ds, dq_side_);
+    ds_scale_.pack(ds, ds_);
+    if constexpr (kOwnsKeys) {
+      turn([&] { v_side_.store(lds_.other_v_pairs); });
+      accumulate<kVSide<T>>(pairs, lds_.other_v_pairs, dv_side_);
+    }
+    turn([&] { q_side_.store(lds_.other_q_pairs); });
+  }
+
+  // Lanes and rows are opaque here and below: addresses that follow from them would be kept through
+  // the whole step, in registers that are not there.
+  template <Tile Side, class Own, class Other>
+  __device__ void multiply(const Own& own, const Other& other, Block& products) const {
+    outer_product<Side, E>(&own[gcn::opaque(tile_row_)][0], &other[gcn::opaque(lane_in_group_)][0],
+                           products);
+    for_each(products, [](float& x, int, int) { gcn::settle(x); });
+  }
+
+  // The buffer of the other side changes hands.
+  template <class Store>
+  __device__ static void turn(Store store) {
+    __syncthreads();  // no wave reads what is there any more
+    store();
+    __syncthreads();
+  }
+
+  // What a step reads of the argument.
+  __device__ const BwdArgs& args() const {
+    if constexpr (kReadsAnew) return gcn::first_argument<BwdArgs>();
+    return args_;
+  }
+
+  // Nothing is read if there is no such block, but the registers are written, as in the forward.
+  __device__ void load_q_side(int head, int block, bool exists) {
+    const FwdArgs& fwd = args().fwd;
+    const Rows rows = kOwnsKeys ? q_rows(fwd.q, head, fwd.head_dim) : k_rows(fwd.k, fwd.head_dim);
+    q_side_.load(rows, block * T.block_n, exists);
+  }
+
+  __device__ void load_v_side(int head, int block) {
+    const BwdArgs& a = args();
+    const Rows rows =
+        kOwnsKeys ? q_rows(a.dout, head, a.fwd.head_dim_v) : k_rows(a.fwd.v, a.fwd.head_dim_v);
+    v_side_.load(rows, block * T.block_n, true);
+  }
+
+  __device__ void change_scores(Block& s, Block& slope, int head, int first) const {
+    const ScoreChanger<L::kRows, L::kKeys, kOwnsKeys> change(args().fwd, visible_, item_.batch,
+                                                             head, fwd_.softmax_scale);
+    const int own = item_.first_row + tile_row_, other = first + lane_in_group_;
+    change(s, slope, kOwnsKeys ? ScorePlace{other, own} : ScorePlace{own, other});
+  }
+
+  __device__ void add_to_bias_gradient(const Block& ds, int first_key) const {
+    const BwdArgs& a = args();
+    if (a.dbias == nullptr) return;
+    const int row = item_.first_row + gcn::opaque(tile_row_);
+    const int key = first_key + gcn::opaque(lane_in_group_);
+    float* const head =
+        a.dbias + item_.batch * a.dbias_batch_stride + item_.head_q * a.dbias_head_stride;
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < L::kKeys; ++j) {
+        const int r = row + i * kGroups, k = key + j * kGroupLanes;
+        if (r < sequence_.seqlen_q && k < sequence_.seqlen_k)
+          head[int64_t{r} * a.fwd.seqlen_k + k] += ds[i][j];
+      }
+  }
+
+  // A mask hides exponents, not scores: softmax_scale can be negative.
+  __device__ void probabilities(Block& s, int first, bool whole) const {
+    for_each(s, [&](float& x, int i, int j) {
+      const float shift = shift_[kOwnsKeys ? j : i] - kPBits;
+      x = kScaled ? x - shift : __builtin_fmaf(x, scale_log2_, -shift);
+    });
+    if (!whole) hide_unseen<T>(s, seen_, item_.first_row, tile_row_, first, lane_in_group_);
+    for_each(s, [](float& x, int, int) { x = gcn::exp2(x); });
+  }
+
+  __device__ void pack_p(Block& p, Pairs& pairs) {
+    if constexpr (kBf16) {
+      multiply_columns(p, lds_.scales.other_v);
+      p_scale_.follow(p, dv_side_);
+      p_scale_.pack(p, pairs);
+    } else {
+      for_each(p, [&](float&, int i, int j) {
+        if (j % 2 == 0) pairs[i][j / 2] = gcn::as_bits(gcn::to_half2(p[i][j], p[i][j + 1]));
+      });
+    }
+  }
+
+  // bf16: of the products of rows that were normalised.
+  __device__ void undo_scales(Block& s, const float* own, const float* other, float factor) const {
+    const int lane = gcn::opaque(lane_in_group_), row = gcn::opaque(tile_row_);
+    for_each(s, [&](float& x, int i, int j) {
+      x = x * (own[row + i * kGroups] * factor) * other[lane + j * kGroupLanes];
+    });
+  }
+
+  // bf16: weights of rows that were normalised.
+  __device__ void multiply_columns(Block& weight, const float* scale) const {
+    const int lane = gcn::opaque(lane_in_group_);
+    for_each(weight, [&](float& x, int, int j) { x *= scale[lane + j * kGroupLanes]; });
+  }
+
+  template <Tile Side>
+  __device__ void accumulate(const Pairs& weights, const VTile<Side, E>& other,
+                             float (&sums)[L::kRows][Shape<Side>::kCols]) {
+    // Not a loop to unroll: where dot2 is several instructions (gfx900) the compiler would not.
+    static_for<T.block_n / T.p_keys>([&](auto part) {
+      const int row = gcn::opaque(tile_row_), lane = gcn::opaque(lane_in_group_);
+      store_p<T, E>(lds_.weights, row, lane, part, weights);
+      accumulate_pv<Side, E>(lds_.weights, other, row, lane, part, sums);
+    });
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+      for (int c = 0; c < Shape<Side>::kCols; ++c) gcn::settle(sums[i][c]);
+  }
+
+  __device__ void epilogue() const {
+    const int first_row = item_.first_row + tile_row_;
+    float factor[L::kRows];
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+      factor[i] = ds_scale_.inverse_of(i) * (kScaleFirst ? 1.0f : kPUnit * fwd_.softmax_scale);
+    const Rows q_side =
+        kOwnsKeys ? k_rows(args_.dk, fwd_.head_dim) : q_rows(args_.dq, item_.head_q, fwd_.head_dim);
+    store_sums<kQSide<T>, E>(q_side, first_row, lane_in_group_, dq_side_, factor);
+    if constexpr (kOwnsKeys) {
+#pragma unroll
+      for (int i = 0; i < L::kRows; ++i) factor[i] = kBf16 ? p_scale_.inverse_of(i) : kPUnit;
+      store_sums<kVSide<T>, E>(k_rows(args_.dv, fwd_.head_dim_v), first_row, lane_in_group_,
+                               dv_side_, factor);
+    }
+  }
+
+  __device__ Rows q_rows(const TensorView& x, int head, int columns) const {
+    return {.base = head_base<E>(x, sequence_.batch, sequence_.first_q, head),
+            .row_stride = x.row_stride,
+            .count = sequence_.seqlen_q,
+            .columns = columns};
+  }
+
+  __device__ Rows k_rows(const TensorView& x, int columns) const {
+    return {.base = head_base<E>(x, sequence_.batch, sequence_.first_k, item_.head_kv),
+            .row_stride = x.row_stride,
+            .count = sequence_.seqlen_k,
+            .columns = columns};
+  }
+
+  __device__ int64_t statistics_of(int head_q) const {
+    const FwdArgs& fwd = args().fwd;
+    return sequence_.batch * fwd.lse_batch_stride + head_q * fwd.lse_head_stride +
+           sequence_.first_q;
+  }
+
+  // Finite for every softmax_scale: an infinite one would turn scores of 0 into NaN.
+  __device__ static float base2_scale(float softmax_scale) {
+    constexpr float most = 3.402823466e38f;
+    return __builtin_fmaxf(__builtin_fminf(softmax_scale * kLog2e, most), -most);
+  }
+
+  template <class F>
+  __device__ static void for_each(Block& s, F f) {
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i)
+#pragma unroll
+      for (int j = 0; j < L::kKeys; ++j) f(s[i][j], i, j);
+  }
+
+  const BwdArgs& args_;
+  const FwdArgs& fwd_;
+  WorkItem item_;
+  Sequence sequence_;
+  Visible visible_;
+  Visible seen_;  // of the own rows: by queries the keys, by keys the queries
+  BwdStorage<T, E>& lds_;
+  VPairsInFlight<kQSide<T>> q_side_;
+  VPairsInFlight<kVSide<T>> v_side_;
+  Pairs ds_;
+  float shift_[kOwnsKeys ? L::kKeys : L::kRows];  // of queries: own ones, or those of the block
+  float delta_[kOwnsKeys ? L::kKeys : L::kRows];
+  float dq_side_[L::kRows][QSide::kCols];  // dQ or dK
+  float dv_side_[L::kRows][kOwnsKeys ? VSide::kCols : 1];
+  WeightScale<L::kRows> ds_scale_, p_scale_;
+  float scale_log2_;
+  int lane_in_group_;
+  int tile_row_;  // the lane's first own row in the tile; the others follow kGroups apart
+};
+
+// Inlined whatever its size: as a call it would get its argument through scratch.
+template <Tile T, Element E, Gradient G>
+[[gnu::always_inline]] __device__ inline void bwd(const BwdArgs& args) {
+  __shared__ BwdStorage<T, E> lds;
+  static_assert(sizeof(lds) == bwd_lds_budget(T, E).total(),
+                "BwdStorage and core/lds_budget.h disagree");
+  static_assert(sizeof(lds) <= kLdsBytesPerWorkgroup, "the tile needs more than 64 KiB of LDS");
+  BackwardBlock<T, E, G>(args, lds).run();
+}
+
+}  // namespace flashattn

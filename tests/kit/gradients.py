@@ -1,0 +1,86 @@
+"""Gradients against float64 autograd, by the rule of docs/numerics.md."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import flashattn_rocm  # noqa: F401 - registers the ops
+from tests.kit.attention import attention
+
+Gradients = tuple[Tensor, ...]
+MIN_COSINE = {torch.float16: 0.9999, torch.bfloat16: 0.999}
+
+
+def op_gradients(q: Tensor, k: Tensor, v: Tensor, dout: Tensor, **options: Any) -> Gradients:
+    """(dq, dk, dv) by the ops; options are those of flashattn_rocm::fwd."""
+    out, lse = torch.ops.flashattn_rocm.fwd(q, k, v, **options)
+    return torch.ops.flashattn_rocm.bwd(dout, q, k, v, out, lse, **options)[:3]
+
+
+def math_gradients(
+    q: Tensor, k: Tensor, v: Tensor, dout: Tensor, precision: torch.dtype = torch.float64, **options: Any
+) -> Gradients:
+    """(dq, dk, dv) by autograd of the definition, computed in `precision`; float64 in any case at the end."""
+    leaves = [x.detach().to(precision).requires_grad_() for x in (q, k, v)]
+    out = attention(*leaves, **options, precision=precision).out
+    gradients = torch.autograd.grad(out, leaves, dout.to(precision))
+    return tuple(gradient.double() for gradient in gradients)
+
+
+def assert_gradients(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    dout: Tensor,
+    got: Gradients | None = None,
+    few_keys: bool = False,
+    **options: Any,
+) -> Gradients:
+    """Checks gradients; computes them by the ops unless they are given.
+
+    An error may be twice that of torch's own math in the dtype of q, plus one rounding of the result.
+
+    Args:
+        q: as in the op, and so are k, v and dout.
+        k: see q.
+        v: see q.
+        dout: see q.
+        got: (dq, dk, dv).
+        few_keys: rows may see one key. Then torch's math has no error in dq and dk, which are 0, and what
+            remains is that of delta = sum(dout * out), which every flash backward takes of the rounded out.
+        options: of the op.
+    """
+    got = op_gradients(q, k, v, dout, **options) if got is None else got
+    want = math_gradients(q, k, v, dout, **options)
+    math = math_gradients(q, k, v, dout, q.dtype, **options)
+    beside = _delta_rounding(q, k, v, dout, **options) if few_keys else (0.0, 0.0, 0.0)
+    for name, mine, right, theirs, of, more in zip(
+        ("dq", "dk", "dv"), got, want, math, (q, k, v), beside, strict=True
+    ):
+        assert (mine.shape, mine.dtype) == (of.shape, of.dtype), name
+        if not right.numel():
+            continue
+        assert mine.isfinite().all(), (
+            f"{name} has {int((~mine.isfinite()).sum())} entries that are not finite"
+        )
+        error = (mine.double() - right).abs().max().item()
+        rounding = torch.finfo(q.dtype).eps / 2 * right.abs().max().item()
+        allowed = 2 * (theirs - right).abs().nan_to_num(0.0).max().item() + rounding + more
+        assert error <= allowed, f"{name}: max abs error {error:.3e} > {allowed:.3e}"
+        lengths = mine.double().norm() * right.norm()
+        cosine = ((mine.double() * right).sum() / lengths).item() if lengths else 1.0
+        if right.abs().max() < 10 * more:
+            continue
+        assert cosine >= MIN_COSINE[q.dtype], f"{name}: cosine {cosine:.6f}"
+    return got
+
+
+def _delta_rounding(q: Tensor, k: Tensor, v: Tensor, dout: Tensor, **options: Any) -> tuple[float, ...]:
+    """What half a unit in the last place of out, in every entry, makes of dq and dk at most."""
+    leaves = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    out = attention(*leaves, **options).out
+    error = (dout.double() * out).abs().sum(-1).max().item() * torch.finfo(q.dtype).eps / 2
+    scale = abs(options.get("softmax_scale") or q.shape[-1] ** -0.5)
+    rows = q.shape[1] * q.shape[2] // k.shape[2]
+    return error * scale * k.abs().max().item(), error * scale * q.abs().max().item() * rows, 0.0
