@@ -29,10 +29,12 @@ class BuildAll(build_ext):
         try:
             hip_version = torch_hip_version()
             ensure_build_requirements()
+            from buildlib.decode_kernels import build_decode_kernels
             from buildlib.kernels import build_kernels
             from buildlib.simulator import build_simulator
 
             build_kernels(lib)
+            build_decode_kernels(lib)
             build_extension(self, hip_version)
             if not hip_version or os.environ.get("FLASHATTN_ROCM_BUILD_SIM") == "1":
                 build_simulator(lib)

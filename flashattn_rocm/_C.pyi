@@ -62,6 +62,13 @@ class LdsBudget(TypedDict):
     limit: int
 
 @type_check_only
+class DecodePlan(TypedDict):
+    kernel: str
+    rows: int
+    tiles: int
+    splits: int
+
+@type_check_only
 class FwdLaunch(TypedDict):
     grid: tuple[int, int, int]
     threads: int
@@ -89,6 +96,18 @@ def rank_fwd(
     arch: str = "gfx906",
     rows: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[FwdChoice]: ...
+def plan_decode(
+    batch: int,
+    heads_kv: int,
+    rows: int,
+    keys: int,
+    columns: int,
+    bf16: bool = False,
+    int8: bool = False,
+    chunks: bool = True,
+    num_splits: int = 0,
+    compute_units: int = 60,
+) -> DecodePlan: ...
 def fwd_launch(
     row: Mapping[str, Any],
     addresses: Sequence[int],

@@ -14,6 +14,7 @@ from flashattn_rocm.interface import (
     flash_attn_varlen_kvpacked_func,
     flash_attn_varlen_qkvpacked_func,
 )
+from flashattn_rocm.kvcache import flash_attn_with_kvcache
 from flashattn_rocm.merge import merge_states
 from flashattn_rocm.torch_sdpa.counts import SdpaCounts
 from flashattn_rocm.torch_sdpa.switch import (
@@ -38,6 +39,7 @@ __all__ = [
     "flash_attn_varlen_func",
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
+    "flash_attn_with_kvcache",
     "merge_states",
     "sdpa",
     "sdpa_counts",

@@ -34,7 +34,7 @@ Errors:
 
 * TypeError: a dtype that is not served, unequal dtypes, or a malformed window_size.
 * ValueError: wrong shapes, head counts, devices, or a number outside its range.
-* NotImplementedError: an argument of flash-attn that is not served yet (block_table).
+* NotImplementedError: dropout_p above 0 together with block_table.
 * RuntimeError: no device, no kernels for it, or a failed launch.
 """
 
@@ -48,11 +48,11 @@ from flashattn_rocm.arguments import (
     dropout_keywords,
     last_dim_contiguous,
     op_keywords,
-    refuse_block_table,
     scale_or_none,
 )
 from flashattn_rocm.attn_probs import s_dmask
 from flashattn_rocm.backward import attention_of_packed
+from flashattn_rocm.kvcache import attend_paged
 
 __all__ = [
     "flash_attn_func",
@@ -199,14 +199,33 @@ def flash_attn_varlen_func(
         alibi_slopes: float32, (num_heads,) or (batch, num_heads).
         deterministic: accepted, as there.
         return_attn_probs: return (out, softmax_lse, S_dmask) instead of out.
-        block_table: only None so far.
+        block_table: (batch, max_num_blocks_per_seq), int32: k and v are then a paged cache,
+            (num_blocks, page_block_size, num_heads_k, head_dim), as in
+            :func:`flashattn_rocm.flash_attn_with_kvcache`; their lengths are those of cu_seqlens_k, or
+            seqused_k.
         seqused_k: (batch,), int32: of each sequence of k only so many keys, from its first on, count.
         sinks: as there.
 
     Returns:
         out (total_q, num_heads, head_dim_v), dtype of q; softmax_lse is (num_heads, total_q).
     """
-    refuse_block_table(block_table)
+    if block_table is not None:
+        if dropout_p != 0.0:
+            raise NotImplementedError(f"dropout_p={dropout_p} is not served together with block_table")
+        lengths = cu_seqlens_k.diff() if seqused_k is None else seqused_k
+        out, softmax_lse = attend_paged(
+            last_dim_contiguous(q),
+            k,
+            v,
+            cu_seqlens_q,
+            lengths,
+            int(max_seqlen_q),
+            block_table,
+            scale_or_none(softmax_scale),
+            bool(causal),
+            **op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, sinks=sinks),
+        )
+        return (out, softmax_lse, out.new_empty(0)) if return_attn_probs else out
     keywords = op_keywords(window_size, softcap, alibi_slopes=alibi_slopes, seqused_k=seqused_k, sinks=sinks)
     keywords |= _sequences(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
     return _attend(q, k, v, dropout_p, softmax_scale, causal, keywords, return_attn_probs)

@@ -26,9 +26,11 @@ def main() -> None:
     lib = parser.parse_args().lib
     try:
         ensure_build_requirements()
-        from buildlib.kernels import build_kernels  # imports what the line above provides
+        from buildlib.decode_kernels import build_decode_kernels  # imports what the line above provides
+        from buildlib.kernels import build_kernels
 
         build_kernels(lib)
+        build_decode_kernels(lib)
     except BuildError as error:
         sys.exit(str(error))
     for arch, kernels in json.loads((lib / "kernels.json").read_text())["archs"].items():

@@ -1,6 +1,8 @@
 // One row for each kernel in the code objects; the rows are generated from configs/.
 #pragma once
 
+#include "core/decode_args.h"
+#include "core/decode_tile.h"
 #include "core/tile.h"
 
 namespace flashattn {
@@ -26,6 +28,16 @@ struct BwdKernel {
   Tile tile;
   Element element;
   Gradient gradient;
+};
+
+struct DecodeKernel {
+  const char* name;
+  DecodeTile tile;
+  Element element;
+  KvFormat format;
+  int workgroups_per_cu;
+  // Time of a step's instructions over that of its bytes, while the whole card reads from memory.
+  double compute_share;
 };
 
 }  // namespace flashattn

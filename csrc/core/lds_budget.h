@@ -2,6 +2,7 @@
 // compares it with the code object, the host, the tuner and Python ask here.
 #pragma once
 
+#include "core/decode_tile.h"
 #include "core/tile.h"
 
 namespace flashattn {
@@ -69,6 +70,23 @@ constexpr int lds_bytes(const Tile& tile, Element element) {
 
 constexpr bool fits_lds(const Tile& tile, Element element, int reserve_bytes = 0) {
   return lds_bytes(tile, element) + reserve_bytes <= kLdsBytesPerWorkgroup;
+}
+
+// Decode: rows of O that the waves of a workgroup join at a time.
+inline constexpr int kJoinRows = 2;
+
+// Decode: Q, P and what raises a row's shift while keys are streamed; after that, in the same
+// place, what joins the waves.
+constexpr int decode_lds_bytes(const DecodeTile& tile, Element element) {
+  const int word = 4, q_element = element == Element::f16 ? 2 : 4;
+  const int keys = tile.keys_of_lane() / (element == Element::f16 ? 2 : 1);
+  const int loop = tile.rows * tile.head_dim * q_element +
+                   tile.waves * tile.key_groups() * keys * tile.rows * word +
+                   tile.waves * (kWaveSize + tile.pass_rows()) * word;
+  const int passes = tile.rows / tile.pass_rows();
+  const int join = tile.waves * tile.key_groups() * kJoinRows * tile.head_dim * word +
+                   tile.waves * (passes * kWaveSize + 2 * tile.rows) * word + tile.rows * word;
+  return loop > join ? loop : join;
 }
 
 }  // namespace flashattn

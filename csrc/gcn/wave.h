@@ -37,6 +37,17 @@ __device__ inline bool any_lane(bool x) { return __builtin_amdgcn_ballot_w64(x) 
 // all operands of the sum in registers instead.
 __device__ inline void settle(float& x) { asm volatile("" : "+v"(x)); }
 
+// A value that is the same in all lanes, in an SGPR also where the compiler cannot know it.
+__device__ inline int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
+
+// The kernel's one argument, read anew: what was loaded of it before need not survive until here.
+template <class Args>
+__device__ inline const Args& kernel_argument() {
+  const auto* segment = __builtin_amdgcn_kernarg_segment_ptr();
+  asm volatile("" : "+s"(segment));
+  return *(const Args*)segment;
+}
+
 // The same value, of which the compiler knows nothing.
 __device__ inline int opaque(int x) {
   asm volatile("" : "+v"(x));

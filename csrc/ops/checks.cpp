@@ -23,6 +23,8 @@ struct Named {
   const at::Tensor& tensor;
 };
 
+}  // namespace
+
 std::string dtype_name(const at::Tensor& tensor) {
   return "torch." + std::string(c10::getDtypeNames(tensor.scalar_type()).first);
 }
@@ -32,6 +34,8 @@ std::string shape_name(const at::Tensor& tensor) {
   text << tensor.sym_sizes();
   return text.str();
 }
+
+namespace {
 
 void check_dtype(const Named& first, const Named& argument) {
   TORCH_CHECK_TYPE(argument.tensor.scalar_type() == first.tensor.scalar_type(), first.upstream,
@@ -136,6 +140,8 @@ void check_sinks(const at::Tensor& sinks, const FwdShape& shape) {
                     shape_name(sinks));
 }
 
+}  // namespace
+
 void check_index(const char* name, const at::Tensor& index, const c10::SymInt& size) {
   TORCH_CHECK_TYPE(index.scalar_type() == at::kInt, name, " must have dtype int32; it has ",
                    dtype_name(index));
@@ -143,6 +149,8 @@ void check_index(const char* name, const at::Tensor& index, const c10::SymInt& s
                     ",); it has shape ", shape_name(index));
   TORCH_CHECK_VALUE(index.is_contiguous(), name, " must be contiguous");
 }
+
+namespace {
 
 void check_dropout(const FwdInputs& in) {
   TORCH_CHECK_VALUE(in.dropout_p >= 0.0 && in.dropout_p < 1.0,
@@ -238,13 +246,19 @@ void check_devices(const FwdInputs& in) {
   same("cu_seqlens_k", in.cu_seqlens_k);
   same("seqused_k", in.seqused_k);
   same("rng_state", in.rng_state);
+  check_served_device("q", in.q);
+}
+
+void check_served_device(const char* name, const at::Tensor& tensor) {
+  const at::Device device = tensor.device();
 #ifndef FLASHATTN_ROCM_TORCH_HIP
-  TORCH_CHECK_VALUE(!in.q.is_cuda(), "q is on ", device,
+  TORCH_CHECK_VALUE(!tensor.is_cuda(), name, " is on ", device,
                     ", but this flashattn_rocm was built against a torch without ROCm: only cpu "
                     "tensors (on the simulated card) are served; for a card, install a ROCm build "
                     "of torch and build flashattn_rocm against it");
 #endif
-  TORCH_CHECK_VALUE(in.q.is_cpu() || in.q.is_cuda() || in.q.is_meta(), "q is on ", device,
+  TORCH_CHECK_VALUE(tensor.is_cpu() || tensor.is_cuda() || tensor.is_meta(), name, " is on ",
+                    device,
                     "; allowed are cuda (an AMD GPU of a ROCm torch) and cpu (the simulated card)");
 }
 
@@ -298,16 +312,12 @@ FwdShape check_fwd(const FwdInputs& in) {
   check_head_dim(value);
   check_heads(query, key);
   for (const Named& argument : {query, key, value}) check_last_stride(argument);
-  check_scale(in.softmax_scale);
   const FwdShape shape = shape_of(in);
   check_seqlen("q", shape.seqlen_q);
   check_seqlen("k", shape.seqlen_k);
-  TORCH_CHECK_VALUE(std::isfinite(in.softcap) && in.softcap >= 0.0,
-                    "softcap must be finite and not negative; it is ", in.softcap);
+  check_score_options(shape, in.softmax_scale, in.softcap, in.alibi_slopes, in.sinks);
   check_dropout(in);
-  if (in.alibi_slopes) check_alibi(*in.alibi_slopes, shape);
   if (in.attn_bias) check_bias(*in.attn_bias, shape, varlen);
-  if (in.sinks) check_sinks(*in.sinks, shape);
   if (in.seqused_k) check_index("seqused_k", *in.seqused_k, shape.batch);
   return shape;
 }
@@ -355,6 +365,15 @@ void check_targets(const FwdInputs& in, const at::Tensor& dq, const at::Tensor& 
   check({"dq", "dq", "", dq}, {"q", "query", "", in.q});
   check({"dk", "dk", "", dk}, {"k", "key", "", in.k});
   check({"dv", "dv", "", dv}, {"v", "value", "", in.v});
+}
+
+void check_score_options(const FwdShape& shape, std::optional<double> softmax_scale, double softcap,
+                         const OptionalTensor& alibi_slopes, const OptionalTensor& sinks) {
+  check_scale(softmax_scale);
+  TORCH_CHECK_VALUE(std::isfinite(softcap) && softcap >= 0.0,
+                    "softcap must be finite and not negative; it is ", softcap);
+  if (alibi_slopes) check_alibi(*alibi_slopes, shape);
+  if (sinks) check_sinks(*sinks, shape);
 }
 
 void check_lengths(const FwdInputs& in) {

@@ -6,6 +6,7 @@
 #include <c10/core/SymInt.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace flashattn {
@@ -104,5 +105,15 @@ void check_targets(const FwdInputs& inputs, const at::Tensor& dq, const at::Tens
 
 // What has no backward yet: gradients of ALiBi slopes, dropout, fp32.
 void check_gradients(const FwdInputs& inputs);
+
+// For the checks of other ops: what every kind of attention takes.
+void check_score_options(const FwdShape& shape, std::optional<double> softmax_scale, double softcap,
+                         const OptionalTensor& alibi_slopes, const OptionalTensor& sinks);
+void check_index(const char* name, const at::Tensor& index, const c10::SymInt& size);  // int32, 1-D
+std::string dtype_name(const at::Tensor& tensor);
+std::string shape_name(const at::Tensor& tensor);
+
+// cuda tensors of a ROCm torch, cpu ones, or meta.
+void check_served_device(const char* name, const at::Tensor& tensor);
 
 }  // namespace flashattn

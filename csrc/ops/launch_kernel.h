@@ -22,10 +22,12 @@ class SimulatorTurn {
   SimulatorTurn& operator=(const SimulatorTurn&) = delete;
 };
 
+// family: of code objects (runtime/package.h).
 template <class Args>
 void launch_kernel(const Placement& place, std::string_view kernel, const Grid& grid,
-                   uint32_t threads, const Args& args, const TouchedMemory& touched) {
-  const HipFunction function = CodeObject::on(place.api, place.device).function(kernel);
+                   uint32_t threads, const Args& args, const TouchedMemory& touched,
+                   const char* family = "kernels") {
+  const HipFunction function = CodeObject::on(place.api, place.device, family).function(kernel);
   const LaunchTarget target{place.api, function, kernel, place.stream};
   if (place.backend != Backend::kSimulator) {
     launch(target, grid, threads, args);

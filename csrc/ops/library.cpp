@@ -1,10 +1,12 @@
 // torch.ops.flashattn_rocm: schemas, and which function serves which dispatch key.
 #include <torch/library.h>
 
+#include "ops/append_kv.h"
 #include "ops/attn_probs.h"
 #include "ops/autocast.h"
 #include "ops/autograd.h"
 #include "ops/bwd.h"
+#include "ops/decode.h"
 #include "ops/fwd.h"
 
 // The options that fwd and bwd share, in flash-attn's order where it has them.
@@ -37,6 +39,22 @@ TORCH_LIBRARY(flashattn_rocm, m) {
       "SymInt max_seqlen_q=0, SymInt max_seqlen_k=0, float dropout_p=0.0, Tensor? rng_state=None) "
       "-> Tensor",
       {at::Tag::pt2_compliant_tag});
+  m.def(
+      "decode(Tensor q, Tensor k_cache, Tensor v_cache, float? softmax_scale=None, "
+      "bool causal=False, *, SymInt window_left=-1, SymInt window_right=-1, float softcap=0.0, "
+      "Tensor? alibi_slopes=None, Tensor? sinks=None, Tensor? cache_seqlens=None, "
+      "SymInt seqlen_new=0, Tensor? cache_batch_idx=None, Tensor? cache_leftpad=None, "
+      "Tensor? block_table=None, Tensor? cu_seqlens_q=None, SymInt max_seqlen_q=0, "
+      "int num_splits=0, Tensor? k_scale=None, Tensor? v_scale=None) "
+      "-> (Tensor out, Tensor softmax_lse)",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "append_kv_(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, "
+      "Tensor cache_seqlens, *, Tensor? q=None, Tensor? rotary_cos=None, "
+      "Tensor? rotary_sin=None, bool rotary_interleaved=True, bool q_at_one_position=False, "
+      "Tensor? cache_batch_idx=None, Tensor? block_table=None, Tensor(c!)? k_scale=None, "
+      "Tensor(d!)? v_scale=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
@@ -44,6 +62,8 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
   m.impl("attn_probs", &flashattn::attn_probs);
   m.impl("bwd", &flashattn::bwd);
   m.impl("bwd_into", &flashattn::bwd_into);
+  m.impl("decode", &flashattn::decode);
+  m.impl("append_kv_", &flashattn::append_kv);
 }
 
 // ROCm torch calls its devices cuda.
@@ -52,6 +72,8 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) {
   m.impl("attn_probs", &flashattn::attn_probs);
   m.impl("bwd", &flashattn::bwd);
   m.impl("bwd_into", &flashattn::bwd_into);
+  m.impl("decode", &flashattn::decode);
+  m.impl("append_kv_", &flashattn::append_kv);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
@@ -59,6 +81,8 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
   m.impl("attn_probs", &flashattn::attn_probs_meta);
   m.impl("bwd", &flashattn::bwd_meta);
   m.impl("bwd_into", &flashattn::bwd_into_meta);
+  m.impl("decode", &flashattn::decode_meta);
+  m.impl("append_kv_", &flashattn::append_kv_meta);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {

@@ -11,6 +11,7 @@
 
 #include "core/grid.h"
 #include "core/lds_budget.h"
+#include "ops/decode_plan.h"
 #include "ops/dispatch.h"
 #include "ops/python_tile.h"
 #include "ops/tuned_table.h"
@@ -103,6 +104,17 @@ py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_
   return ranking;
 }
 
+py::dict describe_decode_plan(int64_t batch, int64_t heads_kv, int64_t rows, int64_t keys,
+                              int64_t columns, bool bf16, bool int8, bool chunks,
+                              int64_t num_splits, int compute_units) {
+  const DecodePlan plan =
+      plan_decode({batch, heads_kv, rows, keys, columns, bf16 ? Element::bf16 : Element::f16,
+                   int8 ? KvFormat::int8 : KvFormat::plain, chunks, compute_units},
+                  num_splits);
+  return py::dict("kernel"_a = plan.kernel.name, "rows"_a = plan.kernel.tile.rows,
+                  "tiles"_a = plan.tiles, "splits"_a = plan.splits);
+}
+
 TensorView contiguous(uintptr_t address, int seqlen, int heads, int head_dim) {
   const int64_t row = int64_t{heads} * head_dim;
   return {.data = reinterpret_cast<void*>(address),
@@ -163,6 +175,11 @@ PYBIND11_MODULE(_C, m) {
         "rows"_a = py::none(),
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
         "default those of the build, with the clocks that are known for the arch.");
+  m.def("plan_decode", &describe_decode_plan, "batch"_a, "heads_kv"_a, "rows"_a, "keys"_a,
+        "columns"_a, "bf16"_a = false, "int8"_a = false, "chunks"_a = true, "num_splits"_a = 0,
+        "compute_units"_a = 60,
+        "Kernel, rows of a tile, tiles and splits of a decode call, for `rows` query rows a key "
+        "head and `keys` keys.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
         "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
         "Grid, threads and packed argument for contiguous q, k, v, out and log-sum-exp.");

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "runtime/package.h"
@@ -48,14 +49,9 @@ std::string_view map_file(const std::string& path) {
   return {static_cast<const char*>(data), size};
 }
 
-std::string_view package_bundle() {
-  static const std::string_view bundle = map_file(kernels_path());
-  return bundle;
-}
-
-std::string no_binary_text(const std::string& arch) {
+std::string no_binary_text(std::string_view bundle, const std::string& arch) {
   std::string held;
-  for (const std::string& each : bundle_archs(package_bundle())) {
+  for (const std::string& each : bundle_archs(bundle)) {
     held += (held.empty() ? "" : ", ") + each;
   }
   const std::string plain = arch.substr(0, arch.find(':'));
@@ -64,27 +60,31 @@ std::string no_binary_text(const std::string& arch) {
          " pip install --no-build-isolation .";
 }
 
-HipModule load_package_kernels(const HipApi& api, int device) {
+HipModule load_kernels(const HipApi& api, int device, const std::string& path) {
+  const std::string_view bundle = map_file(path);
   HipModule module = nullptr;
-  const HipStatus status = api.module_load_data(&module, package_bundle().data());
+  const HipStatus status = api.module_load_data(&module, bundle.data());
   if (status == kHipErrorNoBinaryForGpu) {
-    throw HipError(status, no_binary_text(api.device_info(device).arch));
+    throw HipError(status, no_binary_text(bundle, api.device_info(device).arch));
   }
   api.check(status, "hipModuleLoadData",
-            "loading " + kernels_path() + " on device " + std::to_string(device));
+            "loading " + path + " on device " + std::to_string(device));
   return module;
 }
 
 }  // namespace
 
-CodeObject& CodeObject::on(const HipApi& api, int device) {
-  using Key = std::pair<const HipApi*, int>;
+CodeObject& CodeObject::on(const HipApi& api, int device, const std::string& family) {
+  using Key = std::tuple<const HipApi*, int, std::string>;
   // Never destroyed: the HIP runtime may be torn down before our statics, and it frees its modules.
   static auto& loaded = *new std::map<Key, std::unique_ptr<CodeObject>>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  std::unique_ptr<CodeObject>& entry = loaded[Key{&api, device}];
-  if (entry == nullptr) entry.reset(new CodeObject(api, load_package_kernels(api, device)));
+  std::unique_ptr<CodeObject>& entry = loaded[Key{&api, device, family}];
+  if (entry == nullptr) {
+    const std::string path = kernels_path(family);
+    entry.reset(new CodeObject(api, load_kernels(api, device, path), path));
+  }
   return *entry;
 }
 
@@ -94,7 +94,7 @@ HipFunction CodeObject::function(std::string_view name) {
   const std::string symbol(name);
   HipFunction function = nullptr;
   api_.check(api_.module_get_function(&function, module_, symbol.c_str()), "hipModuleGetFunction",
-             "looking for kernel " + symbol + " in " + kernels_path());
+             "looking for kernel " + symbol + " in " + path_);
   functions_.emplace(symbol, function);
   return function;
 }

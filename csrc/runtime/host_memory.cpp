@@ -25,7 +25,9 @@ HostRegistration::HostRegistration(const HipApi& simulator, const TouchedMemory&
     for (const ByteRange& range : merge_overlapping(touched.inputs)) {
       register_range(range, Access::read);
     }
-    for (const ByteRange& range : touched.outputs) register_range(range, Access::write);
+    for (const ByteRange& range : merge_overlapping(touched.outputs)) {
+      register_range(range, Access::write);
+    }
   } catch (...) {
     unregister_all();  // a constructor that throws runs no destructor
     throw;

@@ -21,7 +21,7 @@ std::vector<ByteRange> merge_overlapping(std::vector<ByteRange> ranges);
 // What one launch touches. No input overlaps an output.
 struct TouchedMemory {
   std::vector<ByteRange> inputs;   // the kernel may only read these
-  std::vector<ByteRange> outputs;  // each apart from the others
+  std::vector<ByteRange> outputs;  // interleaved ones (the halves of one cache) become one
 };
 
 // Makes host memory visible to the simulator for its own lifetime.

@@ -24,7 +24,9 @@ const std::string& package_dir() {
   return dir;
 }
 
-std::string kernels_path() { return package_dir() + "/lib/kernels.hipfb"; }
+std::string kernels_path(const std::string& family) {
+  return package_dir() + "/lib/" + family + ".hipfb";
+}
 
 std::string simulator_path() { return package_dir() + "/lib/sim/libamdhip64.so"; }
 

@@ -8,7 +8,8 @@ namespace flashattn {
 // Directory of the shared library that this code was linked into (flashattn_rocm/).
 const std::string& package_dir();
 
-std::string kernels_path();    // lib/kernels.hipfb, the offload bundle
+// The offload bundles: lib/kernels.hipfb holds the forward, lib/decode.hipfb what works on a cache.
+std::string kernels_path(const std::string& family = "kernels");
 std::string simulator_path();  // lib/sim/libamdhip64.so
 
 }  // namespace flashattn

@@ -16,6 +16,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from flashattn_rocm.benchmarks.decode import (
+    DecodeRow,
+    decode_markdown,
+    decode_shapes,
+    decode_table,
+    run_decode,
+    write_decode_csv,
+    write_decode_json,
+)
 from flashattn_rocm.benchmarks.device import Device, choose_device
 from flashattn_rocm.benchmarks.implementations import Implementation, implementations
 from flashattn_rocm.benchmarks.plots import write_plots
@@ -48,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console = Console(width=_NO_TERMINAL_WIDTH)
     try:
+        if options.decode:
+            return _run_decode(options, console)
         cases = _cases(options)
         return _run(options, cases, console)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
@@ -69,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument("--seqlens", nargs="+", type=int, metavar="S", help="in place of each table's own")
     chosen.add_argument("--head-dim", nargs="+", type=int, metavar="D", help="only tables of these head dims")
     chosen.add_argument("--causal", choices=_CAUSAL, help="mask in place of each table's own")
+    chosen.add_argument("--decode", action="store_true", help="the decode table instead: KV bytes a second")
     chosen.add_argument("--quick", action="store_true", help="a few short rows")
     chosen.add_argument("--whole", action="store_true", help="simulator: run every workgroup; slow")
     written = parser.add_argument_group("what to write")
@@ -105,6 +117,25 @@ def _run(options: argparse.Namespace, cases: Sequence[Case], console: Console) -
     finally:  # Ctrl-C keeps what is there
         _report(options, rows, notes, console)
     return 0 if rows else 1
+
+
+def _run_decode(options: argparse.Namespace, console: Console) -> int:
+    # Whole: all workgroups of a step are under way at once, so nothing can be left out.
+    device = choose_device(os.environ.get("FLASHATTN_ROCM_BACKEND") or "auto", whole=True)
+    rows: list[DecodeRow] = []
+    try:
+        for shape in decode_shapes(options.quick):
+            rows.append(run_decode(device, shape))
+    finally:  # Ctrl-C keeps what is there
+        console.print(decode_table(rows))
+        console.print(f"Device: {device.description}", markup=False, highlight=False, soft_wrap=True)
+        if options.json is not None:
+            write_decode_json(rows, options.json)
+        if options.out is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+            (options.out / "decode.md").write_text(decode_markdown(rows))
+            write_decode_csv(rows, options.out / "decode.csv")
+    return 0
 
 
 def _measure(

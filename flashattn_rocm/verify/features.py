@@ -129,8 +129,6 @@ def _dropout(case: Case) -> list[Compared]:
 
 def _kv_cache(case: Case) -> list[Compared]:
     """A decode step: one new key is appended to each sequence of a cache that holds more than it says."""
-    if not hasattr(flashattn_rocm, "flash_attn_with_kvcache"):
-        raise NotImplementedError("flash_attn_with_kvcache is not served yet")
     q, k_cache, v_cache = case.qkv(1, SEQLEN_K, heads=4, heads_kv=2)
     _, k, v = case.qkv(1, 1, heads=4, heads_kv=2)
     lengths = torch.tensor([SEQLEN_K - 1, 17], dtype=torch.int32, device=case.device)
@@ -142,8 +140,6 @@ def _kv_cache(case: Case) -> list[Compared]:
 
 def _paged_kv_cache(case: Case) -> list[Compared]:
     """Pages of 16 keys in any order."""
-    if not hasattr(flashattn_rocm, "flash_attn_with_kvcache"):
-        raise NotImplementedError("flash_attn_with_kvcache is not served yet")
     page, pages_each = 16, 5
     q, k, v = case.qkv(1, page * pages_each, heads=4, heads_kv=2)
     order = torch.randperm(2 * pages_each, generator=torch.Generator().manual_seed(1))
@@ -152,7 +148,10 @@ def _paged_kv_cache(case: Case) -> list[Compared]:
     for tensor, pages in zip((k, v), paged, strict=True):
         pages[order.to(case.device)] = tensor.view(2 * pages_each, page, *tensor.shape[2:])
     lengths = torch.tensor([page * pages_each, 23], dtype=torch.int32, device=case.device)
-    out = flashattn_rocm.flash_attn_with_kvcache(q, *paged, cache_seqlens=lengths, block_table=table)
+    k_cache, v_cache = paged
+    out = flashattn_rocm.flash_attn_with_kvcache(
+        q, k_cache, v_cache, cache_seqlens=lengths, block_table=table
+    )
     return _compare_cached(case, out, q, k, v, lengths, None)
 
 

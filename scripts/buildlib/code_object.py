@@ -9,7 +9,7 @@ import msgpack
 from elftools.elf.elffile import ELFFile
 
 from buildlib.errors import BuildError
-from buildlib.tile_config import BwdKernel, FwdKernel, TileShape
+from buildlib.tile_config import BwdKernel, DecodeTile, FwdKernel, TileShape
 
 _SIMDS = 4  # of a compute unit
 _LDS_BYTES_PER_CU = 65536
@@ -60,7 +60,7 @@ def _metadata(file: Path) -> dict:
     raise BuildError(f"{file} holds no AMDGPU metadata; the compiler made no code object for HSA.")
 
 
-def workgroups_per_cu(arch: str, tile: TileShape, found: KernelResources) -> int:
+def workgroups_per_cu(arch: str, tile: TileShape | DecodeTile, found: KernelResources) -> int:
     """How many workgroups of a kernel fit a compute unit by registers and LDS.
 
     LLVM's AMDGPU usage guide: registers are given to a wave in steps of 4 (gfx90a: 8, of 512), LDS to a

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import BwdKernel, FwdKernel, TileKernel
+from buildlib.tile_config import BwdKernel, DecodeKernel, FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
@@ -114,5 +114,48 @@ def write_lds_report(folder: Path, fwd: Sequence[FwdKernel], bwd: Sequence[BwdKe
         '  std::printf("%s %d %d %d %d %d\\n", name, budget.q, budget.kv, budget.p, budget.scales,\n'
         "              flashattn::kLdsBytesPerWorkgroup);\n"
         f"}}\n\nint main() {{\n{lines}}}\n",
+    )
+    return file
+
+
+def write_decode_instances(folder: Path, kernels: Sequence[DecodeKernel]) -> Path:
+    """Writes the device translation unit of the kernels that work on a KV cache."""
+    functions = [
+        _function(kernel.tile.threads, kernel.name, "DecodeArgs", f"decode<{kernel.cpp}>")
+        for kernel in kernels
+    ]
+    for element in ("f16", "bf16"):
+        of = f"<flashattn::Element::{element}>"
+        functions += [
+            _function(
+                "flashattn::kJoinThreads", f"flashattn_join_splits_{element}", "JoinArgs", "join_splits" + of
+            ),
+            _function(
+                "flashattn::kAppendThreads", f"flashattn_append_kv_{element}", "AppendArgs", "append_kv" + of
+            ),
+        ]
+    functions.append(
+        _function("flashattn::kAppendThreads", "flashattn_append_kv_int8", "AppendArgs", "append_kv_int8")
+    )
+    names = ("append_kv", "append_kv_int8", "decode", "join_splits")
+    includes = "".join(f'#include "kernels/{name}.h"\n' for name in names)
+    file = folder / "decode_instances.hip"
+    write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
+    return file
+
+
+def write_decode_table(folder: Path, kernels: Sequence[DecodeKernel]) -> Path:
+    """Writes the host's table of the decode kernels, in the order of the configuration."""
+    rows = "".join(
+        f'    {{"{kernel.name}", {kernel.tile.cpp}, flashattn::Element::{kernel.element}, '
+        f"flashattn::KvFormat::{kernel.tile.format}, "
+        f"{kernel.tile.workgroups_per_cu}, {kernel.tile.compute_share}}},\n"
+        for kernel in kernels
+    )
+    file = folder / "decode_table.h"
+    write_if_changed(
+        file,
+        f'{_HEADER}#pragma once\n\n#include "core/kernel_table.h"\n\nnamespace flashattn {{\n\n'
+        f"inline constexpr DecodeKernel kDecodeKernels[] = {{\n{rows}}};\n\n}}  // namespace flashattn\n",
     )
     return file

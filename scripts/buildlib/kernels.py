@@ -29,8 +29,6 @@ from buildlib.toolchain import (
     may_spill,
 )
 
-_DEVICE_FOLDERS = ("core", "gcn", "attention", "kernels")
-
 # With clang's default for amdhsa the element-wise path for unaligned rows is merged back into one
 # dwordx4, which is right only where the driver has set the card to unaligned mode.
 # Structurizing a branch that the whole wave takes alike makes its two sides exchange their registers
@@ -155,8 +153,16 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
 
 def hash_device_inputs(command: Sequence[str]) -> str:
     """Of all that a code object follows from: the source, what it includes, the compiler and its options."""
-    inputs = [Path(command[-1]), *source_files(*(CSRC / name for name in _DEVICE_FOLDERS))]
-    return hash_inputs(inputs, [*command, find_device_compiler().text])
+    return hash_inputs(included_files(Path(command[-1])), [*command, find_device_compiler().text])
+
+
+def included_files(source: Path) -> list[Path]:
+    """A device source and all that it includes of ours, in csrc/."""
+    found = [source]
+    for file in found:
+        names = re.findall(r'^#include "(.+)"', file.read_text(), re.MULTILINE)
+        found += [path for name in names if (path := CSRC / name) not in found]
+    return found
 
 
 def _occupancy(remarks: str) -> dict[str, int]:

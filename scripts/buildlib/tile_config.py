@@ -274,6 +274,59 @@ class BwdKernel(BaseModel):
         )
 
 
+class DecodeTile(_Strict):
+    """One row [[decode]]: csrc/core/decode_tile.h says what each key means."""
+
+    head_dim: Literal[64, 128, 256, 512]
+    rows: Literal[4, 8, 16]
+    waves: int = Field(gt=0, le=16)
+    access: Literal["chunks", "elements"] = "chunks"
+    format: Literal["plain", "int8"] = "plain"
+    elements: tuple[Element, ...] = Field(default=("f16", "bf16"), min_length=1, strict=False)
+    workgroups_per_cu: int = Field(gt=0, le=16)
+    compute_share: float = Field(gt=0)
+    why: str = Field(min_length=1)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return self.waves * 64
+
+    @property
+    def name(self) -> str:
+        """The whole tile in short, defaults left out; part of the kernels' symbols."""
+        access = "" if self.access == "chunks" else f"_{self.access}"
+        of = "" if self.format == "plain" else f"_{self.format}"
+        return f"d{self.head_dim}r{self.rows}w{self.waves}{access}{of}"
+
+    @property
+    def cpp(self) -> str:
+        """The row as a C++ value of type DecodeTile."""
+        return (
+            f"flashattn::DecodeTile{{{self.head_dim}, {self.rows}, {self.waves}, "
+            f"flashattn::Access::{self.access}}}"
+        )
+
+
+class DecodeKernel(BaseModel):
+    """A kernel of the decode family."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tile: DecodeTile
+    element: Element
+
+    @property
+    def name(self) -> str:
+        """The symbol."""
+        return f"flashattn_decode_{self.element}_{self.tile.name}"
+
+    @property
+    def cpp(self) -> str:
+        """Arguments of the template flashattn::decode."""
+        return f"{self.tile.cpp}, flashattn::Element::{self.element}, flashattn::KvFormat::{self.tile.format}"
+
+
 class TileConfig(_Strict):
     """One file."""
 
@@ -281,6 +334,7 @@ class TileConfig(_Strict):
     lds: Lds
     fwd: tuple[FwdTile, ...] = Field(min_length=1, strict=False)
     bwd: tuple[BwdTile, ...] = Field(default=(), strict=False)
+    decode: tuple[DecodeTile, ...] = Field(default=(), strict=False)
     card: tuple[Card, ...] = Field(default=(), strict=False)
     timing: dict[str, int | float] = {}
 
@@ -296,6 +350,10 @@ class TileConfig(_Strict):
     def bwd_kernels(self) -> list[BwdKernel]:
         """In the order of the rows, one for each kind of element."""
         return [BwdKernel(tile=tile, element=element) for tile in self.bwd for element in tile.elements]
+
+    def decode_kernels(self) -> list[DecodeKernel]:
+        """In the order of the rows, one for each of their kinds of element."""
+        return [DecodeKernel(tile=tile, element=element) for tile in self.decode for element in tile.elements]
 
     def card_facts(self) -> list[dict[str, object]]:
         """One flat table for each card: what the simulator reads."""
@@ -316,7 +374,10 @@ def load_config(archs: tuple[str, ...]) -> TileConfig:
     configs = {file: _load_file(file) for file in files}
     first, *others = configs
     for other in others:
-        if (configs[other].fwd, configs[other].bwd) != (configs[first].fwd, configs[first].bwd):
+        if any(
+            getattr(configs[other], kind) != getattr(configs[first], kind)
+            for kind in ("fwd", "bwd", "decode")
+        ):
             raise BuildError(
                 f"{_short(first)} and {_short(other)} list different tiles, and one build has one list: "
                 "build them apart with PYTORCH_ROCM_ARCH."
@@ -346,7 +407,7 @@ def _load_file(file: Path) -> TileConfig:
         where = ".".join(str(part) for part in first["loc"])
         value = "" if first["type"] == "missing" else f"={first['input']!r}"
         raise BuildError(f"{_short(file)}: {where}{value}: {first['msg']}.") from error
-    names = [tile.name for tile in (*config.fwd, *config.bwd)]
+    names = [tile.name for tile in (*config.fwd, *config.bwd, *config.decode)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise BuildError(f"{_short(file)} has two rows for {twice[0]}; remove one of them.")

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from flashattn_rocm.arguments import dropout_keywords, op_keywords, refuse_block_table
+from flashattn_rocm.arguments import dropout_keywords, op_keywords
 from flashattn_rocm.attn_probs import s_dmask
 from flashattn_rocm.backward import attention_backward
+from flashattn_rocm.kvcache import attend_paged
 
 __all__ = ["bwd", "fwd", "varlen_bwd", "varlen_fwd"]
 
@@ -66,15 +67,34 @@ def varlen_fwd(
 ) -> Forward:
     """Attention of packed sequences: q (total, num_heads, head_dim); see flash_attn_varlen_func.
 
-    zero_tensors changes nothing: rows that belong to no sequence are always 0. num_splits changes nothing but
-    speed upstream, and nothing here.
+    With block_table k and v are a paged cache. zero_tensors changes nothing: rows that belong to no sequence
+    are always 0. num_splits is for paged caches alone: into how many parts their keys are split.
     """
     _check(dropout_p, generator, return_softmax)
-    refuse_block_table(block_table)
     if leftpad_k is not None:
         raise NotImplementedError(
             "leftpad_k is not served; begin each sequence of cu_seqlens_k after its padding"
         )
+    if block_table is not None:
+        if dropout_p > 0.0:
+            raise NotImplementedError(f"dropout_p={dropout_p} is not served together with block_table")
+        lengths = cu_seqlens_k.diff() if seqused_k is None else seqused_k
+        keywords = op_keywords((window_left, window_right), softcap, alibi_slopes=alibi_slopes)
+        computed, softmax_lse = attend_paged(
+            q,
+            k,
+            v,
+            cu_seqlens_q,
+            lengths,
+            max_seqlen_q,
+            block_table,
+            softmax_scale,
+            causal,
+            num_splits,
+            **keywords,
+        )
+        computed = computed if out is None else out.copy_(computed)
+        return computed, softmax_lse, q.new_empty(0), torch.zeros(2, dtype=torch.int64, device=q.device)
     keywords = op_keywords(
         (window_left, window_right),
         softcap,

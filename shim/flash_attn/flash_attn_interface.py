@@ -141,15 +141,31 @@ def flash_attn_with_kvcache(
     alibi_slopes: Tensor | None = None,
     num_splits: int = 0,
     return_softmax_lse: bool = False,
-) -> Tensor:
-    """Refused: it is here because transformers imports it, and calls it for paged caches only.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    raise NotImplementedError(
-        "flash_attn_with_kvcache is not served yet; append to the cache and call flash_attn_func, or "
-        "flash_attn_varlen_func with seqused_k of flashattn_rocm, on the part that is filled"
+    *,
+    s_aux: Tensor | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """:func:`flashattn_rocm.flash_attn_with_kvcache`; s_aux as in :func:`flash_attn_func`."""
+    return flashattn_rocm.flash_attn_with_kvcache(
+        q,
+        k_cache,
+        v_cache,
+        k,
+        v,
+        rotary_cos,
+        rotary_sin,
+        cache_seqlens,
+        cache_batch_idx,
+        cache_leftpad,
+        block_table,
+        softmax_scale,
+        causal,
+        window_size,
+        softcap,
+        rotary_interleaved,
+        alibi_slopes,
+        num_splits,
+        return_softmax_lse,
+        sinks=s_aux,
     )
 
 

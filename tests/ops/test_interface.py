@@ -190,12 +190,6 @@ def test_packed_shapes(call, text):
         call(lambda *shape: randn(*shape, seed=6))
 
 
-def test_block_table_is_refused():
-    table = torch.zeros(4, 1, dtype=torch.int32, device=DEVICE)
-    with pytest.raises(NotImplementedError, match=r"block_table of shape \(4, 1\) .*paged"):
-        flash_attn_varlen_func(*packed_arguments(), block_table=table)
-
-
 @pytest.mark.parametrize("function", [flash_attn_qkvpacked_func, flash_attn_varlen_qkvpacked_func])
 def test_no_probability_is_refused(function):
     dense = function is flash_attn_qkvpacked_func

@@ -153,12 +153,14 @@ def test_modules_of_model_code():
     assert _get_block_size_n(DEVICE, 64, True, False) >= 1 << 20
 
 
-def test_caches_are_refused():
+def test_cache_takes_sinks_by_transformers_name():
     import flash_attn
 
-    q, k, v = make_qkv(seqlen_q=1)
-    with pytest.raises(NotImplementedError, match="flash_attn_with_kvcache is not served yet"):
-        flash_attn.flash_attn_with_kvcache(q, k, v)
+    q, k, v = make_qkv(seqlen_q=1, seqlen_k=30)
+    sinks = torch.tensor([1.0, -1.0], device=DEVICE)
+    out, lse = flash_attn.flash_attn_with_kvcache(q, k, v, s_aux=sinks, return_softmax_lse=True)
+    assert (out - flash_attn.flash_attn_func(q, k, v, s_aux=sinks)).abs().max() < 2e-3
+    assert lse.shape == (1, 2, 1)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -193,3 +195,19 @@ def test_private_backward_wants_the_state_of_the_forward():
         flash_attn_gpu.bwd(
             q, q, k, v, q, q, None, None, None, None, 0.5, 0.3, True, -1, -1, 0.0, False, None, None
         )
+
+
+def test_private_forward_of_a_paged_cache():
+    from flash_attn.flash_attn_interface import _flash_attn_varlen_forward
+
+    q, k, v = randn(5, 4, 64, seed=1), randn(4, 16, 2, 64, seed=2), randn(4, 16, 2, 64, seed=3)
+    lengths = torch.tensor([0, 2, 5], device=DEVICE).int(), torch.tensor([0, 20, 37], device=DEVICE).int()
+    table = torch.tensor([[2, 0], [3, 1]], device=DEVICE).int()
+    call = (q, k, v, *lengths, 3, 20, 0.0, 0.125, True)
+    out, lse, probs, _ = _flash_attn_varlen_forward(*call, block_table=table)
+    want, want_lse, _ = flashattn_rocm.flash_attn_varlen_func(
+        *call, block_table=table, return_attn_probs=True
+    )
+    assert out.equal(want)
+    assert lse.equal(want_lse)
+    assert probs.numel() == 0

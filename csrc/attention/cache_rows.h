@@ -1,0 +1,146 @@
+// Where the keys of one sequence lie in a KV cache, dense or paged. The only place that turns key
+// numbers into addresses; no index read from memory makes one outside the cache.
+#pragma once
+
+#include "attention/kv_format.h"
+#include "core/decode_args.h"
+#include "core/decode_tile.h"
+#include "gcn/buffer_io.h"
+#include "gcn/global_io.h"
+#include "gcn/scalar_io.h"
+#include "gcn/vec.h"
+
+namespace flashattn {
+
+// Up to 16 keys from one on, in one item of the cache.
+struct CachePlace {
+  int item;
+  int row;   // of the item
+  int held;  // keys that exist; 0 or less: none
+};
+
+class CacheRows {
+ public:
+  // Keys [0, count) of sequence `batch` begin after its left padding.
+  __device__ CacheRows(const KvCache& cache, int batch)
+      : cache_(cache),
+        table_(cache.block_table == nullptr ? nullptr
+                                            : cache.block_table + batch * cache.table_stride),
+        own_item_(cache.batch_idx == nullptr ? batch : gcn::load_scalar(cache.batch_idx + batch)) {
+    const int pad = cache.leftpad == nullptr ? 0 : gcn::load_scalar(cache.leftpad + batch);
+    first_ = pad < 0 ? 0 : pad;
+  }
+
+  // Keys that count, `added` of them after those that the cache held.
+  __device__ int count(int batch, int added) const {
+    int end = cache_.capacity;
+    if (cache_.seqlens != nullptr) {
+      const int held = gcn::load_scalar(cache_.seqlens + batch);
+      end = held < end - added ? held + added : end;
+    }
+    return end > first_ ? end - first_ : 0;
+  }
+
+  // The item of a key: for a later place(). Entries of keys from `end` on are not read.
+  __device__ int item(int key, int end) const {
+    if (table_ == nullptr) return own_item_;
+    return key < end ? gcn::load_scalar(table_ + page(key)) : 0;
+  }
+
+  __device__ CachePlace place(int key, int end, int item) const {
+    const bool exists = static_cast<uint32_t>(item) < static_cast<uint32_t>(cache_.items);
+    return {.item = item,
+            .row = table_ == nullptr ? first_ + key : key - page(key) * cache_.page_size,
+            .held = exists ? end - key : 0};
+  }
+
+ private:
+  // key / page_size: exact while keys times page_size stay below 2^40, which the host checks.
+  __device__ int page(int key) const {
+    const uint64_t twice_of_16 = static_cast<uint32_t>(key) / (kPageMultiple / 2) & ~1u;
+    return static_cast<int>(twice_of_16 * cache_.page_reciprocal >> 32);
+  }
+
+  const KvCache& cache_;
+  const int32_t* table_;
+  int own_item_;
+  int first_;
+};
+
+// A lane's chunks of K, or of V: the same columns of kKeys keys of a step.
+template <DecodeTile T, KvFormat F>
+class ChunkReader {
+  using Chunk = KvChunk<F>;
+  static constexpr int kBytes = Chunk::kElementBytes;
+  static constexpr uint32_t kOutside = 0x80000000u;
+
+ public:
+  __device__ ChunkReader(const TensorView& x, int head, int columns, int chunk, int group)
+      : base_(static_cast<const char*>(x.data) + head * x.head_stride * kBytes),
+        item_stride_(x.batch_stride),
+        row_stride_(x.row_stride),
+        columns_(columns),
+        column_(chunk * 8),
+        group_(group),
+        offset_(column_ < columns ? group * row_bytes() + column_ * kBytes : kOutside) {}
+
+  __device__ void read(const CachePlace& place, typename Chunk::Type (&x)[T.keys_of_lane()]) const {
+    const int held = place.held < T.step_keys() ? place.held : T.step_keys();
+    const char* const first =
+        base_ +
+        (place.item * item_stride_ + static_cast<int64_t>(place.row) * row_stride_) * kBytes;
+    if constexpr (T.access == Access::chunks) {
+      const uint32_t bytes = held > 0 ? (held - 1) * row_bytes() + columns_ * kBytes : 0;
+      const gcn::BufferResource rows = gcn::buffer(first, bytes);
+#pragma unroll
+      for (int u = 0; u < T.keys_of_lane(); ++u)
+        x[u] = Chunk::load(rows, offset_, u * T.key_groups() * row_bytes());
+    } else {
+      static_assert(F == KvFormat::plain);
+      const auto* const elements = reinterpret_cast<const gcn::half*>(first);
+#pragma unroll
+      for (int u = 0; u < T.keys_of_lane(); ++u) {
+        const int key = u * T.key_groups() + group_;
+        x[u] = gcn::load_elements(elements + key * row_stride_ + column_,
+                                  key < held ? columns_ - column_ : 0);
+      }
+    }
+  }
+
+ private:
+  __device__ uint32_t row_bytes() const { return static_cast<uint32_t>(row_stride_) * kBytes; }
+
+  const char* base_;
+  int64_t item_stride_, row_stride_;
+  int columns_, column_, group_;
+  uint32_t offset_;
+};
+
+// Scales of some keys of a step; 0 for those that do not exist.
+class ScaleReader {
+ public:
+  __device__ ScaleReader(const KvScales& scales, int head)
+      : base_(scales.data + head * scales.head_stride),
+        item_stride_(scales.item_stride),
+        row_bytes_(static_cast<uint32_t>(scales.row_stride) * sizeof(float)) {}
+
+  // Of keys first, first + apart, ..
+  template <int n>
+  __device__ void read(const CachePlace& place, int first, int apart, float (&x)[n]) const {
+    const int held = place.held < kPageMultiple ? place.held : kPageMultiple;
+    const uint32_t bytes = held > 0 ? (held - 1) * row_bytes_ + sizeof(float) : 0;
+    const auto* const from = reinterpret_cast<const char*>(base_ + place.item * item_stride_) +
+                             int64_t{place.row} * row_bytes_;
+    const gcn::BufferResource rows = gcn::buffer(from, bytes);
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+      x[i] = gcn::load_float(rows, first * row_bytes_, i * apart * row_bytes_);
+  }
+
+ private:
+  const float* base_;
+  int64_t item_stride_;
+  uint32_t row_bytes_;
+};
+
+}  // namespace flashattn

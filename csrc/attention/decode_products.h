@@ -1,0 +1,167 @@
+// The products of decode: scores of a pass of rows, and O += P V, for the chunks that a lane holds.
+// fp16 runs on dot2: pairs of columns, pairs of keys. bf16 is unpacked to fp32 and multiplied
+// there, at half the rate and exactly; memory still takes longer.
+#pragma once
+
+#include "attention/decode_shape.h"
+#include "attention/lds_storage.h"
+#include "gcn/bf16.h"
+#include "gcn/math.h"
+#include "gcn/vec.h"
+#include "gcn/wave.h"
+
+namespace flashattn {
+
+using float4v = float __attribute__((ext_vector_type(4)));
+
+template <DecodeTile T, Element E>
+class DecodeProducts;
+
+template <DecodeTile T>
+class DecodeProducts<T, Element::f16> {
+  using S = DecodeShape<T>;
+  using Storage = DecodeLoopStorage<T, Element::f16>;
+  using Chunks = const gcn::half8 (&)[S::kKeys];
+
+ public:
+  __device__ static void store_q(Storage& lds, int row, int chunk, gcn::half8 x) {
+    lds_write(&lds.q[row][chunk * 8], x);
+  }
+
+  // s[row][key]: this lane's share of the products of rows [first_row, first_row + kPassRows). Rows
+  // of Q are read two ahead, and no earlier: the registers are O's.
+  __device__ static void scores(const Storage& lds, int first_row, int chunk, Chunks k,
+                                float (&s)[S::kPassRows * S::kKeys]) {
+    gcn::half8 q[3];
+    const auto read = [&](int i) {
+      q[i % 3] = lds_read<gcn::half8>(&lds.q[first_row + i][chunk * 8]);
+    };
+    read(0);
+    read(1);
+    static_for<S::kPassRows>([&](auto i) {
+      if (i + 2 < S::kPassRows) read(i + 2);
+#pragma unroll
+      for (int u = 0; u < S::kKeys; ++u) s[i * S::kKeys + u] = product(q[i % 3], k[u]);
+      gcn::pin_schedule();
+    });
+  }
+
+  __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {
+    auto* const pair = reinterpret_cast<gcn::half*>(&lds.p[wave][group][key / 2][row]);
+    pair[key % 2] = static_cast<gcn::half>(p);
+  }
+
+  __device__ static void accumulate(const Storage& lds, int wave, int group, Chunks v,
+                                    float (&o)[T.rows][8]) {
+    constexpr int reads = S::kKeys / 2 * T.rows / 4;  // each of 4 rows and a pair of keys
+    gcn::pairs4 p[2];
+    const auto read = [&](int i) {
+      p[i % 2] = lds_read<gcn::pairs4>(&lds.p[wave][group][i * 4 / T.rows][i * 4 % T.rows]);
+    };
+    gcn::half2 pairs[8];
+    read(0);
+    static_for<reads>([&](auto i) {
+      constexpr int u = i * 4 / T.rows * 2, first = i * 4 % T.rows;
+      if (i + 1 < reads) read(i + 1);
+      if constexpr (first == 0) interleave(v[u], v[u + 1], pairs);
+#pragma unroll
+      for (int r = 0; r < 4; ++r)
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          o[first + r][e] = gcn::dot2(gcn::as_half2(p[i % 2][r]), pairs[e], o[first + r][e]);
+      gcn::pin_schedule();
+    });
+  }
+
+ private:
+  __device__ static void interleave(gcn::half8 a, gcn::half8 b, gcn::half2 (&pairs)[8]) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) pairs[e] = gcn::half2{a[e], b[e]};
+  }
+
+  __device__ static float product(gcn::half8 a, gcn::half8 b) {
+    float x = 0.0f;
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) x = gcn::dot2({a[e], a[e + 1]}, {b[e], b[e + 1]}, x);
+    return x;
+  }
+};
+
+template <DecodeTile T>
+class DecodeProducts<T, Element::bf16> {
+  using S = DecodeShape<T>;
+  using Storage = DecodeLoopStorage<T, Element::bf16>;
+  using Chunks = const gcn::half8 (&)[S::kKeys];
+
+ public:
+  // The first four columns of all chunks of a row, then the other four: lanes that read them meet
+  // no LDS bank twice.
+  __device__ static void store_q(Storage& lds, int row, int chunk, gcn::half8 x) {
+    float f[8];
+    unpack(x, f);
+    lds_write(&lds.q[row][chunk * 4], float4v{f[0], f[1], f[2], f[3]});
+    lds_write(&lds.q[row][T.head_dim / 2 + chunk * 4], float4v{f[4], f[5], f[6], f[7]});
+  }
+
+  __device__ static void scores(const Storage& lds, int first_row, int chunk, Chunks k,
+                                float (&s)[S::kPassRows * S::kKeys]) {
+    float f[S::kKeys][8];
+#pragma unroll
+    for (int u = 0; u < S::kKeys; ++u) unpack(k[u], f[u]);
+    float4v q[3];
+    const auto read = [&](int i) {
+      q[i % 3] = lds_read<float4v>(&lds.q[first_row + i / 2][i % 2 * (T.head_dim / 2) + chunk * 4]);
+    };
+    read(0);
+    read(1);
+    static_for<2 * S::kPassRows>([&](auto i) {
+      if (i + 2 < 2 * S::kPassRows) read(i + 2);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+#pragma unroll
+        for (int u = 0; u < S::kKeys; ++u) {
+          float& acc = s[i / 2 * S::kKeys + u];
+          acc = __builtin_fmaf(q[i % 3][e], f[u][i % 2 * 4 + e], i % 2 + e == 0 ? 0.0f : acc);
+        }
+      gcn::pin_schedule();
+    });
+  }
+
+  __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {
+    lds.p[wave][group][key][row] = __builtin_bit_cast(uint32_t, p);
+  }
+
+  __device__ static void accumulate(const Storage& lds, int wave, int group, Chunks v,
+                                    float (&o)[T.rows][8]) {
+    constexpr int reads = S::kKeys * T.rows / 4;  // each of 4 rows and a key
+    float4v p[2];
+    const auto read = [&](int i) {
+      p[i % 2] = lds_read<float4v>(&lds.p[wave][group][i * 4 / T.rows][i * 4 % T.rows]);
+    };
+    float f[8];
+    read(0);
+    static_for<reads>([&](auto i) {
+      constexpr int first = i * 4 % T.rows;
+      if (i + 1 < reads) read(i + 1);
+      if constexpr (first == 0) unpack(v[i * 4 / T.rows], f);
+#pragma unroll
+      for (int r = 0; r < 4; ++r)
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          o[first + r][e] = __builtin_fmaf(p[i % 2][r], f[e], o[first + r][e]);
+      gcn::pin_schedule();
+    });
+  }
+
+ private:
+  __device__ static void unpack(gcn::half8 x, float (&f)[8]) {
+    const auto pairs = __builtin_bit_cast(gcn::pairs4, x);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      f[2 * i] = gcn::bf16_to_float(pairs[i]);
+      f[2 * i + 1] = __builtin_bit_cast(float, pairs[i] & 0xffff0000u);
+    }
+  }
+};
+
+}  // namespace flashattn

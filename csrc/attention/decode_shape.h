@@ -1,0 +1,82 @@
+// How a decode tile is spread over the lanes of a wave.
+//
+// Lane c of a group of kLanes lanes holds columns [8 c, 8 c + 8) of one key, as they come from
+// memory: 16 bytes. A step of a wave is kKeys such loads of K and of V; load u brings key
+// u * kGroups + g for group g. Products of all rows with the keys are then sums over kLanes lanes,
+// which share them out: each lane ends with kScores scores of one row of each pass.
+#pragma once
+
+#include "attention/shape.h"
+#include "core/decode_tile.h"
+#include "core/lds_budget.h"
+#include "gcn/vec.h"
+
+namespace flashattn {
+
+template <DecodeTile T>
+struct DecodeShape {
+  static constexpr int kLanes = T.lanes_per_key();
+  static constexpr int kGroups = T.key_groups();
+  static constexpr int kKeys = T.keys_of_lane();
+  static constexpr int kStepKeys = T.step_keys();
+  static constexpr int kPassRows = T.pass_rows();
+  static constexpr int kPasses = T.rows / kPassRows;
+  static constexpr int kFold = kLanes < 16 ? kLanes : 16;  // a DPP row at most; rows agree after it
+  static constexpr int kScores = kPassRows * kKeys / kFold;
+  static constexpr int kRowLanes = kFold / kPassRows;  // neighbours with scores of the same row
+
+  static_assert(kLanes == 8 || kLanes == 16 || kLanes == 32 || kLanes == 64, "head_dim");
+  static_assert(T.rows % kPassRows == 0 && kPassRows <= kFold, "rows");
+  static_assert(kScores >= 1 && kScores <= kKeys && kPageMultiple % kStepKeys == 0);
+};
+
+// The lane's place in a wave.
+template <DecodeTile T>
+struct DecodeLane {
+  using S = DecodeShape<T>;
+
+  int id;
+
+  __device__ int chunk() const { return id % S::kLanes; }  // of the row of a key
+  __device__ int group() const { return id / S::kLanes; }
+  __device__ int row() const { return id % S::kFold / S::kRowLanes; }  // of a pass
+  // Key of score j in the step.
+  __device__ int key(int j) const { return (first_key() + j) * S::kGroups + group(); }
+  __device__ int first_key() const {
+    return id % S::kFold * S::kScores % S::kKeys;
+  }  // of the lane's
+};
+
+// In LDS: Q as the products want it, bf16 as fp32, and for each wave and group of lanes the
+// probabilities: pairs of keys in fp16, or single ones in fp32.
+template <DecodeTile T, Element E>
+struct DecodeLoopStorage {
+  using S = DecodeShape<T>;
+  static constexpr int kWords = E == Element::f16 ? S::kKeys / 2 : S::kKeys;
+  using QElement = std::conditional_t<E == Element::f16, gcn::half, float>;
+
+  alignas(16) QElement q[T.rows][T.head_dim];
+  alignas(16) uint32_t p[T.waves][S::kGroups][kWords][T.rows];
+  float most[T.waves][kWaveSize];
+  float factor[T.waves][S::kPassRows];
+};
+
+// What joins the waves at the end.
+template <DecodeTile T>
+struct DecodeJoinStorage {
+  using S = DecodeShape<T>;
+
+  alignas(16) float o[T.waves * S::kGroups][kJoinRows][T.head_dim];
+  float sum[S::kPasses][T.waves][kWaveSize];
+  float shift[T.waves][T.rows];
+  float weight[T.waves][T.rows];
+  float lse[T.rows];  // base 2
+};
+
+template <DecodeTile T, Element E>
+union DecodeStorage {
+  DecodeLoopStorage<T, E> loop;
+  DecodeJoinStorage<T> join;
+};
+
+}  // namespace flashattn

@@ -1,0 +1,14 @@
+// Loads by the scalar unit, which neither wait for nor hold up the vector loads under way.
+#pragma once
+
+#include <cstdint>
+
+namespace flashattn::gcn {
+
+// Of memory that the kernel does not write, at an address that is the same in all lanes.
+__device__ inline int load_scalar(const int32_t* from) {
+  using Constant = const __attribute__((address_space(4))) int32_t*;
+  return *(Constant)(reinterpret_cast<uint64_t>(from));
+}
+
+}  // namespace flashattn::gcn

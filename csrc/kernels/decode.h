@@ -1,0 +1,389 @@
+// Decode: a few query rows against a long KV cache (flash-decoding, Dao et al. 2023). A workgroup
+// takes the rows that share a key head, and a split of the keys; its waves take steps of the split
+// in turn, each straight from memory to registers, and join their results at the end. More than
+// one split leaves partial results for kernels/join_splits.h.
+#pragma once
+
+#include "attention/block_range.h"
+#include "attention/cache_rows.h"
+#include "attention/decode_products.h"
+#include "attention/decode_shape.h"
+#include "attention/epilogue.h"
+#include "attention/merge.h"
+#include "attention/score_changes.h"
+#include "core/decode_args.h"
+#include "core/grid.h"
+#include "gcn/dpp.h"
+#include "gcn/scalar_io.h"
+#include "gcn/wave.h"
+
+namespace flashattn {
+
+// Which rows and which split a workgroup takes: tiles of the same keys are neighbours in the grid,
+// then key heads, whose rows lie side by side in memory.
+struct DecodeItem {
+  int batch, head_kv, split, first_row;
+
+  template <DecodeTile T>
+  __device__ static DecodeItem from_grid(const DecodeArgs& args) {
+    const int index = static_cast<int>(blockIdx.x);
+    const int of_tiles = index / args.tiles;
+    return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
+            .head_kv = of_tiles % args.heads_kv,
+            .split = of_tiles / args.heads_kv,
+            .first_row = index % args.tiles * T.rows};
+  }
+};
+
+template <DecodeTile T, Element E, KvFormat F>
+class DecodeBlock {
+  using S = DecodeShape<T>;
+  using Products = DecodeProducts<T, E>;
+  using Chunk = KvChunk<F>;
+  static constexpr bool kScaled = F != KvFormat::plain;
+
+ public:
+  __device__ DecodeBlock(const DecodeArgs& args, DecodeStorage<T, E>& lds)
+      : args_(&args),
+        lds_(lds),
+        item_(DecodeItem::from_grid<T>(args)),
+        lane_{gcn::lane_id()},
+        wave_(gcn::wave_id()) {}
+
+  __device__ void run() {
+    if (item_.batch >= args_->batch) return;
+    ratio_ = args_->heads_q / args_->heads_kv;
+    first_q_ =
+        args_->cu_seqlens_q == nullptr ? 0 : gcn::load_scalar(args_->cu_seqlens_q + item_.batch);
+    seqlen_q_ = args_->cu_seqlens_q == nullptr
+                    ? args_->seqlen_q
+                    : gcn::load_scalar(args_->cu_seqlens_q + item_.batch + 1) - first_q_;
+    const int rows_left = seqlen_q_ * ratio_ - item_.first_row;
+    if (rows_left <= 0) return;
+    rows_ = rows_left < T.rows ? rows_left : T.rows;
+    const CacheRows cache(args_->cache, item_.batch);
+    const int seqlen_k = cache.count(item_.batch, args_->seqlen_new);
+    visible_ = {seqlen_q_, seqlen_k, seqlen_k - seqlen_q_, args_->window_left, args_->window_right};
+    choose_steps();
+    stage_q();
+    describe_rows();
+    __syncthreads();
+    body(cache);
+    __syncthreads();
+    args_ = &gcn::kernel_argument<DecodeArgs>();
+    join();
+  }
+
+ private:
+  // The steps of this split, of all those in which some row of the tile sees a key.
+  __device__ void choose_steps() {
+    const int last = (item_.first_row + rows_ - 1) / ratio_;
+    const int begin = visible_.key_begin(item_.first_row / ratio_) / S::kStepKeys;
+    end_key_ = visible_.key_end(last);
+    const int steps = end_key_ > 0 ? ceil_div(end_key_, S::kStepKeys) - begin : 0;
+    const int share = ceil_div(steps > 0 ? steps : 0, args_->splits);
+    first_step_ = begin + item_.split * share;
+    const int left = steps - item_.split * share;
+    end_step_ = first_step_ + (left < share ? (left > 0 ? left : 0) : share);
+  }
+
+  // By elements, which any alignment allows, all under way at once; columns past the head's are
+  // zeros.
+  __device__ void stage_q() {
+    constexpr int row_chunks = T.head_dim / 8;
+    for (int i = static_cast<int>(threadIdx.x); i < T.rows * row_chunks; i += T.threads()) {
+      const int row = i / row_chunks, chunk = i % row_chunks, last = args_->head_dim - 1;
+      const gcn::half* const from = row_of(args_->q, row < rows_ ? row : 0);
+      gcn::half8 x;
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const int column = chunk * 8 + e;
+        const gcn::half held = from[column < last ? column : last];
+        x[e] = column <= last ? held : gcn::half{};
+      }
+      Products::store_q(lds_.loop, row, chunk, x);
+    }
+  }
+
+  // The scale, and the lane's row of each pass: the key that it is level with. What rows that do
+  // not exist compute is not stored.
+  __device__ void describe_rows() {
+    scale_log2_ = args_->softmax_scale * kLog2e;
+    modified_ = args_->softcap != 0.0f || args_->alibi_slopes != nullptr;
+#pragma unroll
+    for (int pass = 0; pass < S::kPasses; ++pass) {
+      const int row = pass * S::kPassRows + lane_.row();
+      level_[pass] = token_of(row) + visible_.diagonal;
+      slope_[pass] = 0.0f;
+      if (args_->alibi_slopes != nullptr && row < rows_)
+        slope_[pass] =
+            args_->alibi_slopes[item_.batch * args_->alibi_batch_stride + head_of(row)] * kLog2e;
+      limit_[pass] = -__builtin_inff();
+      sum_[pass] = 0.0f;
+    }
+#pragma unroll
+    for (int r = 0; r < T.rows; ++r)
+#pragma unroll
+      for (int e = 0; e < 8; ++e) o_[r][e] = 0.0f;
+  }
+
+  __device__ void body(const CacheRows& cache) {
+    const ChunkReader<T, F> k_reader(args_->cache.k, item_.head_kv, args_->head_dim, lane_.chunk(),
+                                     lane_.group());
+    const ChunkReader<T, F> v_reader(args_->cache.v, item_.head_kv, args_->head_dim_v,
+                                     lane_.chunk(), lane_.group());
+    // Of this split alone: what another one reads is no concern of this one.
+    const int end = end_step_ * S::kStepKeys < end_key_ ? end_step_ * S::kStepKeys : end_key_;
+    const auto item = [&](int step) { return cache.item(step * S::kStepKeys, end); };
+    const auto place = [&](int step, int of_item) {
+      return cache.place(step * S::kStepKeys, end, of_item);
+    };
+    typename Chunk::Type k[S::kKeys], v[S::kKeys];
+    int step = first_step_ + wave_;
+    CachePlace at = place(step, item(step));
+    k_reader.read(at, k);
+    read_scales(at);
+    v_reader.read(at, v);
+    int next_item = item(step + T.waves);
+#pragma unroll 1
+    for (; step < end_step_; step += T.waves) {
+      at = place(step + T.waves, next_item);
+      next_item = item(step + 2 * T.waves);
+      gcn::half8 wide[S::kKeys];
+      const auto& keys = widened(k, wide);
+#pragma unroll
+      for (int pass = 0; pass < S::kPasses; ++pass) {
+        float s[S::kPassRows * S::kKeys];
+        Products::scores(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
+        if (pass == S::kPasses - 1) k_reader.read(at, k);
+        float score[S::kScores];
+        gcn::share_sums<S::kFold>(s, lane_.id, score);
+        soften(pass, step * S::kStepKeys, score);
+      }
+      gcn::wave_fence();
+      const auto& values = widened(v, wide);
+      if constexpr (kScaled) {
+#pragma unroll
+        for (int u = 0; u < S::kKeys; ++u) wide[u] *= static_cast<gcn::half>(v_scale_[u]);
+      }
+      Products::accumulate(lds_.loop, wave_, lane_.group(), values, o_);
+      gcn::wave_fence();
+      read_scales(at);
+      v_reader.read(at, v);
+    }
+  }
+
+  // The chunks as 16 bit numbers: themselves, or `wide`.
+  __device__ static const auto& widened(const typename Chunk::Type (&x)[S::kKeys],
+                                        gcn::half8 (&wide)[S::kKeys]) {
+    if constexpr (kScaled) {
+#pragma unroll
+      for (int u = 0; u < S::kKeys; ++u) wide[u] = Chunk::widen(x[u]);
+      return wide;
+    } else {
+      return x;
+    }
+  }
+
+  // Those of the keys of the lane's scores, and of the keys of its chunks of V.
+  __device__ void read_scales(const CachePlace& at) {
+    if constexpr (kScaled) {
+      // Not kept from the step before: SGPRs are full.
+      const KvCache& cache = gcn::kernel_argument<DecodeArgs>().cache;
+      ScaleReader(cache.k_scale, item_.head_kv).read(at, lane_.key(0), S::kGroups, k_scale_);
+      ScaleReader(cache.v_scale, item_.head_kv).read(at, lane_.group(), S::kGroups, v_scale_);
+    }
+  }
+
+  // Scores of one row become probabilities, which go to LDS.
+  __device__ void soften(int pass, int first_key, float (&score)[S::kScores]) {
+    float most = -__builtin_inff();
+#pragma unroll
+    for (int j = 0; j < S::kScores; ++j) {
+      const int key = first_key + lane_.key(j);
+      float product = gcn::sum_rows<S::kLanes>(score[j]);
+      if constexpr (kScaled) product *= k_scale_[j];
+      const float x = changed(product, pass, key);
+      const int behind = level_[pass] - key;
+      const bool seen = behind <= visible_.window_left && -behind <= visible_.window_right &&
+                        key < visible_.seqlen_k;
+      score[j] = seen ? x : -__builtin_inff();
+      most = gcn::max2(most, score[j]);
+    }
+    if (gcn::any_lane(most > limit_[pass])) [[unlikely]]
+      raise_limit(pass, most);
+    const float shift = shift_of(limit_[pass]);
+#pragma unroll
+    for (int j = 0; j < S::kScores; ++j) {
+      const float p = gcn::exp2(score[j] - shift);
+      sum_[pass] += p;
+      Products::store_p(lds_.loop, wave_, lane_.group(), lane_.first_key() + j,
+                        pass * S::kPassRows + lane_.row(), p);
+    }
+  }
+
+  // From a product to a logit in base 2.
+  __device__ float changed(float product, int pass, int key) const {
+    const float x = product * scale_log2_;
+    if (modified_) [[unlikely]]
+      return modified(x, level_[pass] - key, slope_[pass]);
+    return x;
+  }
+
+  // Softcap, then ALiBi. Reads its arguments when it needs them: SGPRs are full.
+  __device__ static float modified(float x, int distance, float slope) {
+    const float softcap = gcn::kernel_argument<DecodeArgs>().softcap;
+    if (softcap != 0.0f) {
+      const float e = gcn::exp2(x * 2.0f * gcn::reciprocal(softcap));
+      x = softcap * kLog2e * (1.0f - 2.0f * gcn::reciprocal(e + 1.0f));
+    }
+    return x - slope * static_cast<float>(distance < 0 ? -distance : distance);
+  }
+
+  static __device__ float shift_of(float limit) {
+    return gcn::max2(limit - kSlack, -3.402823466e38f);  // finite before the first key
+  }
+
+  // Rare: rows of the pass whose scores exceed their limit get a new one, the same in all lanes,
+  // and O follows.
+  __device__ void raise_limit(int pass, float most) {
+    auto& lds = lds_.loop;
+    lds.most[wave_][lane_.id] = most;
+    gcn::wave_fence();
+    for (int group = 0; group < S::kGroups; ++group)
+#pragma unroll
+      for (int i = 0; i < S::kRowLanes; ++i)
+        most = gcn::max2(most, lds.most[wave_][group * S::kLanes + lane_.row() * S::kRowLanes + i]);
+    const float before = shift_of(limit_[pass]);
+    limit_[pass] = gcn::max2(limit_[pass], most + kSlack);
+    const float factor = gcn::exp2(before - shift_of(limit_[pass]));
+    sum_[pass] *= factor;
+    lds.factor[wave_][lane_.row()] = factor;
+    gcn::wave_fence();
+#pragma unroll
+    for (int r = 0; r < S::kPassRows; ++r) {
+      const float row_factor = lds.factor[wave_][r];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) gcn::scale_by(o_[pass * S::kPassRows + r][e], row_factor);
+    }
+    gcn::wave_fence();
+  }
+
+  __device__ void join() {
+    auto& lds = lds_.join;
+#pragma unroll
+    for (int pass = 0; pass < S::kPasses; ++pass) {
+      lds.sum[pass][wave_][lane_.id] = sum_[pass];
+      lds.shift[wave_][pass * S::kPassRows + lane_.row()] = shift_of(limit_[pass]);
+    }
+    __syncthreads();
+    if (threadIdx.x < T.rows) weigh_waves(static_cast<int>(threadIdx.x));
+#pragma unroll
+    for (int first = 0; first < T.rows; first += kJoinRows) {
+#pragma unroll
+      for (int r = 0; r < kJoinRows; ++r) {
+        auto* const to = &lds.o[wave_ * S::kGroups + lane_.group()][r][lane_.chunk() * 8];
+        lds_write(to, as_vector(&o_[first + r][0]));
+        lds_write(to + 4, as_vector(&o_[first + r][4]));
+      }
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < kJoinRows * T.head_dim; i += T.threads())
+        write(first + i / T.head_dim, i % T.head_dim, joined(first, i));
+      __syncthreads();
+    }
+  }
+
+  // One thread a row: how much each wave's O counts, and the row's log-sum-exp.
+  __device__ void weigh_waves(int row) {
+    auto& lds = lds_.join;
+    float most = lds.shift[0][row];
+    for (int w = 1; w < T.waves; ++w) most = gcn::max2(most, lds.shift[w][row]);
+    float sum = 0.0f;
+    for (int w = 0; w < T.waves; ++w) {
+      const float weight = gcn::exp2(lds.shift[w][row] - most);
+      lds.weight[w][row] = weight;
+      for (int group = 0; group < S::kGroups; ++group)
+        for (int i = 0; i < S::kRowLanes; ++i)
+          sum += weight * lds.sum[row / S::kPassRows][w]
+                                 [group * S::kLanes + row % S::kPassRows * S::kRowLanes + i];
+    }
+    const float inverse = sum == 0.0f ? 0.0f : gcn::reciprocal(sum);
+    for (int w = 0; w < T.waves; ++w) lds.weight[w][row] *= inverse;
+    lds.lse[row] = sum == 0.0f ? -__builtin_inff() : most + gcn::log2(sum);
+  }
+
+  // Element i of the rows that are being joined.
+  __device__ float joined(int first, int i) const {
+    const auto& lds = lds_.join;
+    const int row = i / T.head_dim, column = i % T.head_dim;
+    float x = 0.0f;
+#pragma unroll
+    for (int w = 0; w < T.waves; ++w) {
+      float of_wave = 0.0f;
+#pragma unroll
+      for (int group = 0; group < S::kGroups; ++group)
+        of_wave += lds.o[w * S::kGroups + group][row][column];
+      x += lds.weight[w][first + row] * of_wave;
+    }
+    return x;
+  }
+
+  __device__ void write(int row, int column, float x) const {
+    if (row >= rows_ || column >= args_->head_dim_v) return;
+    const float lse = lds_.join.lse[row];
+    const int head = head_of(row);
+    const int64_t lse_index = item_.batch * args_->lse_batch_stride +
+                              head * args_->lse_head_stride + first_q_ + token_of(row);
+    if (args_->splits > 1) {
+      const int64_t at = item_.split * args_->partials.rows + lse_index;
+      args_->partials.o[at * args_->head_dim_v + column] = x;
+      if (column == 0) args_->partials.lse[at] = lse;
+      return;
+    }
+    const float sink = args_->sinks == nullptr ? -__builtin_inff() : args_->sinks[head] * kLog2e;
+    const Joined joined = Joined::of(lse, sink);
+    row_of(args_->o, row)[column] = narrow<E>(x * joined.weight_a);
+    if (column == 0) args_->lse[lse_index] = joined.lse * kLn2;
+  }
+
+  __device__ static float4v as_vector(const float* x) { return {x[0], x[1], x[2], x[3]}; }
+
+  __device__ int token_of(int row) const { return (item_.first_row + row) / ratio_; }
+  __device__ int head_of(int row) const {
+    return item_.head_kv * ratio_ + (item_.first_row + row) % ratio_;
+  }
+  __device__ gcn::half* row_of(const TensorView& x, int row) const {
+    return static_cast<gcn::half*>(x.data) + item_.batch * x.batch_stride +
+           (first_q_ + token_of(row)) * x.row_stride + head_of(row) * x.head_stride;
+  }
+
+  const DecodeArgs* args_;
+  DecodeStorage<T, E>& lds_;
+  DecodeItem item_;
+  DecodeLane<T> lane_;
+  int wave_;
+  int ratio_;  // query heads of a key head
+  int first_q_, seqlen_q_;
+  int rows_;  // of the tile that exist
+  Visible visible_;
+  int first_step_, end_step_, end_key_;
+  float scale_log2_;
+  bool modified_;  // scores, by more than the scale
+  // Of the lane's row in each pass, logits in base 2.
+  int level_[S::kPasses];
+  float slope_[S::kPasses];
+  float limit_[S::kPasses];  // a logit above it raises the row's shift (softmax_state.h)
+  float sum_[S::kPasses];    // of the lane's keys
+  float o_[T.rows][8];       // of the keys of the lane's group
+  float k_scale_[S::kScores], v_scale_[S::kKeys];  // kScaled only
+};
+
+template <DecodeTile T, Element E, KvFormat F = KvFormat::plain>
+__device__ inline void decode(const DecodeArgs& args) {
+  __shared__ DecodeStorage<T, E> lds;
+  static_assert(sizeof(lds) == decode_lds_bytes(T, E),
+                "DecodeStorage and core/lds_budget.h disagree");
+  DecodeBlock<T, E, F>(args, lds).run();
+}
+
+}  // namespace flashattn

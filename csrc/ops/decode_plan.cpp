@@ -1,0 +1,80 @@
+#include "ops/decode_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "decode_table.h"
+
+namespace flashattn {
+namespace {
+
+int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Of the kernels with the least padding of columns: the one with the fewest rows that holds all, or
+// the most rows.
+const DecodeKernel& choose(const DecodeProblem& problem) {
+  const DecodeKernel* best = nullptr;
+  const auto rank = [&](const DecodeKernel& kernel) {
+    const int64_t rows = kernel.tile.rows;
+    constexpr int64_t kAllHold = 1 << 20;
+    return rows >= problem.rows ? rows : kAllHold - rows;
+  };
+  for (const DecodeKernel& kernel : kDecodeKernels) {
+    if (kernel.element != problem.element || kernel.format != problem.format) continue;
+    if (kernel.tile.head_dim < problem.columns) continue;
+    if ((kernel.tile.access == Access::chunks) != problem.rows_of_chunks) continue;
+    if (best == nullptr || kernel.tile.head_dim < best->tile.head_dim ||
+        (kernel.tile.head_dim == best->tile.head_dim && rank(kernel) < rank(*best))) {
+      best = &kernel;
+    }
+  }
+  if (best == nullptr) {
+    throw std::out_of_range(
+        "no decode kernel for head_dim " + std::to_string(problem.columns) +
+        (problem.format == KvFormat::int8 ? " of an int8 cache" : "") +
+        (problem.rows_of_chunks ? "" : " with rows that are not 4-byte aligned"));
+  }
+  return *best;
+}
+
+// The least time, counted in keys that one of the card's slots for workgroups streams while all
+// share the memory. Workgroups run in rounds; a full one waits for memory, one that leaves slots
+// empty for memory or, if that is slower, for its own instructions; and each has a beginning and an
+// end in which little is under way. Of equal times the one with more splits, which fills more
+// slots.
+int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, int64_t tiles) {
+  constexpr double kRound = 192, kOfCombine = 2, kEqual = 1.02;  // simulated: 7 us a round
+  constexpr double kBf16 = 1.6;                                  // fp32 arithmetic in place of dot2
+  constexpr int64_t kLeastKeys = 256;
+  const double compute = kernel.compute_share * (kernel.element == Element::bf16 ? kBf16 : 1.0);
+  const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
+  const int64_t workgroups = std::max<int64_t>(problem.batch * problem.heads_kv * tiles, 1);
+  const int64_t most = std::clamp<int64_t>(problem.keys / kLeastKeys, 1, kMaxSplits);
+  int64_t best = 1;
+  double least = 0.0;
+  for (int64_t splits = 1; splits <= most; ++splits) {
+    const auto keys = static_cast<double>(div_up(problem.keys, splits));
+    const auto full = static_cast<double>(workgroups * splits / slots);
+    const auto rest = static_cast<double>(workgroups * splits % slots);
+    const double used = rest / static_cast<double>(slots);
+    double time = full * (keys * std::max(1.0, compute) + kRound);
+    if (rest > 0) time += keys * std::max(used, compute) + kRound;
+    if (splits > 1) time += static_cast<double>(splits) * kOfCombine;
+    if (splits == 1 || time <= least * kEqual) best = splits;
+    least = splits == 1 ? time : std::min(least, time);
+  }
+  return best;
+}
+
+}  // namespace
+
+DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits) {
+  const DecodeKernel& kernel = choose(problem);
+  const int64_t tiles = div_up(problem.rows, kernel.tile.rows);
+  const int64_t splits = num_splits > 0 ? num_splits : choose_splits(problem, kernel, tiles);
+  return {kernel, static_cast<int>(tiles), static_cast<int>(splits)};
+}
+
+}  // namespace flashattn

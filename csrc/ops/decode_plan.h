@@ -1,0 +1,33 @@
+// How a decode call is spread over the card: kernel, tiles of rows, splits of keys. Follows from
+// shapes and the device alone; the lengths themselves stay on the device.
+#pragma once
+
+#include <cstdint>
+
+#include "core/decode_args.h"
+#include "core/kernel_table.h"
+
+namespace flashattn {
+
+struct DecodeProblem {
+  int64_t batch;
+  int64_t heads_kv;
+  int64_t rows;     // query tokens of a sequence, times query heads of a key head
+  int64_t keys;     // that a row can see at most
+  int64_t columns;  // head_dim or head_dim_v, the larger
+  Element element;
+  KvFormat format;
+  bool rows_of_chunks;
+  int compute_units;
+};
+
+struct DecodePlan {
+  DecodeKernel kernel;
+  int tiles;
+  int splits;
+};
+
+// num_splits: 0 leaves the number to us. Throws std::out_of_range when no kernel has the columns.
+DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits);
+
+}  // namespace flashattn

@@ -1,0 +1,177 @@
+"""The decode benchmark: one token of each sequence against a long KV cache, in unique KV bytes a second."""
+
+import csv
+import dataclasses
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.table import Table
+
+from flashattn_rocm.benchmarks.device import Device
+from flashattn_rocm.benchmarks.result import Result
+
+TITLE = "Decode: flash_attn_with_kvcache, fp16 queries, one token a sequence"
+
+
+@dataclass(frozen=True)
+class DecodeShape:
+    """A step of decoding.
+
+    Attributes:
+        batch: sequences, of equal length.
+        seqlen_k: keys of each.
+        heads_kv: of keys and values.
+        ratio: query heads of a key head.
+        head_dim: elements.
+        page_size: keys of a page; 0: a dense cache.
+        kv_format: "fp16" or "int8".
+    """
+
+    batch: int
+    seqlen_k: int
+    heads_kv: int
+    ratio: int
+    head_dim: int
+    page_size: int = 0
+    kv_format: str = "fp16"
+
+    @property
+    def kv_bytes(self) -> int:
+        """Of the keys and values of all sequences, and of the scales of int8 ones."""
+        row = self.head_dim + 4 if self.kv_format == "int8" else 2 * self.head_dim
+        return 2 * self.batch * self.seqlen_k * self.heads_kv * row
+
+
+@dataclass(frozen=True)
+class DecodeRow(Result):
+    """A row; the fields are the keys of the JSON.
+
+    Attributes:
+        page_size: keys of a page; 0: a dense cache.
+        kv_format: "fp16" or "int8".
+        kv_bytes: of the keys and values; each counted once, however often it is read.
+        gbps_unique_kv: kv_bytes over the time, 1e9 bytes a second.
+    """
+
+    page_size: int = 0
+    kv_format: str = "fp16"
+    kv_bytes: int = 0
+    gbps_unique_kv: float = 0.0
+
+
+def decode_shapes(quick: bool = False) -> list[DecodeShape]:
+    """Ratios 1, 4, 6 and 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages of 16; int8."""
+    if quick:
+        return [DecodeShape(1, 8192, 8, 4, 128), DecodeShape(1, 8192, 8, 4, 128, page_size=16)]
+    shapes = [
+        DecodeShape(batch, seqlen_k, 8 // batch, ratio, head_dim)
+        for head_dim, batch, seqlen_k, ratio in itertools.product(
+            (128, 256), (1, 8), (32768, 131072), (1, 4, 6, 8)
+        )
+    ]
+    paged = [DecodeShape(1, 32768, 8, ratio, dim, 16) for dim in (128, 256) for ratio in (1, 4, 6, 8)]
+    int8 = [DecodeShape(1, 131072, 8, ratio, 128, kv_format="int8") for ratio in (1, 4, 8)]
+    return shapes + paged + int8
+
+
+def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
+    """Measures one step."""
+    from flashattn_rocm.kvcache import flash_attn_with_kvcache
+
+    where = {"device": device.torch_device}
+    heads = shape.heads_kv * shape.ratio
+    q = torch.randn(shape.batch, 1, heads, shape.head_dim).half().to(**where)
+    lengths = torch.full((shape.batch,), shape.seqlen_k, dtype=torch.int32, **where)
+    table = None
+    rows: tuple[int, ...] = (shape.batch, shape.seqlen_k)
+    if shape.page_size:
+        pages = -(-shape.seqlen_k // shape.page_size)
+        table = torch.randperm(shape.batch * pages).int().view(shape.batch, pages).to(**where)
+        rows = (shape.batch * pages, shape.page_size)
+    rows = (*rows, shape.heads_kv)
+    int8 = shape.kv_format == "int8"
+    dtype = torch.int8 if int8 else torch.half
+    k, v = (torch.zeros(*rows, shape.head_dim, dtype=dtype, **where) for _ in range(2))
+    scales = {name: torch.zeros(*rows, **where) for name in ("k_scale", "v_scale") if int8}
+    measured = device.measure(
+        lambda: flash_attn_with_kvcache(
+            q, k, v, cache_seqlens=lengths, block_table=table, causal=True, **scales
+        )
+    )
+    flop = 4 * shape.batch * shape.seqlen_k * heads * shape.head_dim
+    return DecodeRow(
+        bench="decode",
+        impl="flashattn_rocm",
+        backend=device.backend,
+        dtype="fp16",
+        batch=shape.batch,
+        seqlen_q=1,
+        seqlen_k=shape.seqlen_k,
+        heads_q=heads,
+        heads_kv=shape.heads_kv,
+        head_dim=shape.head_dim,
+        causal=True,
+        cycles=measured.cycles,
+        ms=measured.ms,
+        tflops=flop / (measured.ms * 1e-3) / 1e12,
+        valu_busy=measured.valu_busy,
+        hbm_read_bytes=measured.hbm_read_bytes,
+        hbm_write_bytes=measured.hbm_write_bytes,
+        floor_bytes=shape.kv_bytes,
+        tile=measured.kernel or "",
+        page_size=shape.page_size,
+        kv_format=shape.kv_format,
+        kv_bytes=shape.kv_bytes,
+        gbps_unique_kv=shape.kv_bytes / (measured.ms * 1e-3) / 1e9,
+    )
+
+
+def decode_table(rows: Sequence[DecodeRow]) -> Table:
+    """For the terminal."""
+    table = Table(title=TITLE, title_justify="left")
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in ("shape", "kernel") else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def decode_markdown(rows: Sequence[DecodeRow]) -> str:
+    """The same table in Markdown."""
+    lines = [f"## {TITLE}", "", "| " + " | ".join(_COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def write_decode_json(rows: Sequence[DecodeRow], path: Path) -> None:
+    """A list, one object a row."""
+    path.write_text(json.dumps([row.to_dict() for row in rows], indent=1) + "\n")
+
+
+def write_decode_csv(rows: Sequence[DecodeRow], path: Path) -> None:
+    """The keys of the JSON as columns."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(DecodeRow)])
+        writer.writeheader()
+        writer.writerows(row.to_dict() for row in rows)
+
+
+_COLUMNS = ("shape", "us", "GB/s of KV", "HBM read / KV", "VALU busy %", "kernel")
+
+
+def _cells(row: DecodeRow) -> tuple[str, ...]:
+    pages = f" pages of {row.page_size}" if row.page_size else ""
+    pages += f" {row.kv_format}" if row.kv_format != "fp16" else ""
+    read = "" if row.hbm_read_bytes is None else f"{row.hbm_read_bytes / row.kv_bytes:.3f}"
+    return (
+        f"B{row.batch} H{row.heads_q}/{row.heads_kv} D{row.head_dim} S {row.seqlen_k}{pages}",
+        f"{1e3 * row.ms:.1f}",
+        f"{row.gbps_unique_kv:.0f}",
+        read,
+        "" if row.valu_busy is None else f"{row.valu_busy:.0f}",
+        row.tile,
+    )

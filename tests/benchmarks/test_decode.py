@@ -1,0 +1,32 @@
+"""scripts/benchmark.py --decode on the simulated card."""
+
+import json
+
+import pytest
+
+from flashattn_rocm.benchmarks import cli, decode
+from flashattn_rocm.benchmarks.cli import main
+from flashattn_rocm.benchmarks.decode import DecodeShape, decode_shapes
+
+
+def test_rows_say_how_fast_unique_bytes_are_read(tmp_path, capsys, monkeypatch):
+    shapes = [DecodeShape(1, 2048, 4, 2, 64), DecodeShape(2, 1024, 4, 2, 64, page_size=16)]
+    monkeypatch.setattr(cli, "decode_shapes", lambda quick: shapes)
+    assert main(["--decode", "--json", str(tmp_path / "d.json"), "--out", str(tmp_path / "out")]) == 0
+    dense, paged = json.loads((tmp_path / "d.json").read_text())
+    assert dense["kv_bytes"] == paged["kv_bytes"] == 2 * 2048 * 4 * 64 * 2
+    assert (dense["page_size"], paged["page_size"]) == (0, 16)
+    for row in (dense, paged):
+        assert row["gbps_unique_kv"] == pytest.approx(row["kv_bytes"] / row["ms"] / 1e6)
+        assert row["kv_bytes"] <= row["hbm_read_bytes"] <= 1.05 * row["kv_bytes"]
+        assert row["tile"].startswith("flashattn_decode_f16_d64r4")
+    assert "pages of 16" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"decode.md", "decode.csv"}
+
+
+def test_the_tables_shapes():
+    shapes = decode_shapes()
+    assert {shape.ratio for shape in shapes} == {1, 4, 6, 8}
+    assert {shape.page_size for shape in shapes} == {0, 16}
+    assert len(decode_shapes(quick=True)) < len(shapes)
+    assert decode.TITLE.startswith("Decode")
