@@ -55,8 +55,11 @@ class DropoutMask {
   }
 
   // Of any one score.
-  __device__ bool keeps(int row, int key) const {
-    return (word(row, key) >> (key / kKeyStep % 2 * 16) & 0xffff) >= drop_;
+  __device__ bool keeps(int row, int key) const { return keeps_by(word(row, key), key); }
+
+  // Of a key, by its row's word.
+  __device__ bool keeps_by(uint32_t word, int key) const {
+    return (word >> (key / kKeyStep % 2 * 16) & 0xffff) >= drop_;
   }
 
   // A pair of 16-bit numbers, each as it is or 0, by a word of bits.
@@ -71,22 +74,31 @@ class DropoutMask {
   uint64_t seed_, offset_;
 };
 
-// Drops from the pairs of a lane (shape.h): rows `first_row` + 4 i, keys `first_key` + 32 j and
-// those 16 after them.
-template <Tile T>
-__device__ inline void drop_pairs(const DropoutMask& mask, int first_row, int first_key,
-                                  uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / 2]) {
+// Drops from the probabilities of a lane (shape.h): rows `first_row` + 4 i, keys `first_key` + 16
+// j. fp32 ones have a word each, of others those of keys 16 apart share one.
+template <Tile T, Element E>
+__device__ inline void drop_probabilities(
+    const DropoutMask& mask, int first_row, int first_key,
+    uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / per_word(E)]) {
   static_assert(kGroups == DropoutMask::kRowStep && kGroupLanes == DropoutMask::kKeyStep);
+  constexpr int kKeys = Shape<T>::kKeys, kTogether = kKeys % 2 == 0 ? 2 : 1;
   constexpr bool kWhole = T.rows_per_wave() % (kGroups * DropoutMask::kRows) == 0;
 #pragma unroll
-  for (int j = 0; j < Shape<T>::kKeys / 2; ++j) {
-    const int key = first_key + j * 2 * kGroupLanes;
+  for (int j = 0; j < kKeys; j += kTogether) {
+    const int key = first_key + j * kGroupLanes;
     gcn::pairs4 words{};
 #pragma unroll
     for (int i = 0; i < Shape<T>::kRows; ++i) {
       const int row = first_row + i * kGroups, word = i % DropoutMask::kRows;
       if (kWhole && word == 0) words = mask.words(row, key);
-      p[i][j] = mask.drop_pair(p[i][j], kWhole ? words[word] : mask.word(row, key));
+      const uint32_t bits = kWhole ? words[word] : mask.word(row, key);
+      if constexpr (per_word(E) == 2) {
+        p[i][j / 2] = mask.drop_pair(p[i][j / 2], bits);
+      } else {
+#pragma unroll
+        for (int n = 0; n < kTogether; ++n)
+          if (!mask.keeps_by(bits, key + n * kGroupLanes)) p[i][j + n] = 0;
+      }
     }
   }
 }

@@ -16,9 +16,14 @@
 namespace flashattn {
 
 template <Element E>
-__device__ inline float widen(gcn::half x) {
-  if constexpr (E == Element::bf16) return gcn::bf16_to_float(__builtin_bit_cast(uint16_t, x));
-  return static_cast<float>(x);
+using Number = decltype(narrow<E>(0.0f));
+
+template <Element E>
+__device__ inline float widen(Number<E> x) {
+  if constexpr (E == Element::bf16)
+    return gcn::bf16_to_float(__builtin_bit_cast(uint16_t, x));
+  else
+    return static_cast<float>(x);
 }
 
 template <Element E>
@@ -30,7 +35,7 @@ class ProbabilityRow {
         head_(static_cast<int>(blockIdx.x) / args.seqlen_q),
         row_(static_cast<int>(blockIdx.x) % args.seqlen_q) {}
 
-  __device__ void write(gcn::half* probs) {
+  __device__ void write(Number<E>* probs) {
     if (batch_ >= args_.batch) return;
     sequence_ = Sequence::of(args_, batch_);
     visible_ = {sequence_.seqlen_q, sequence_.seqlen_k,
@@ -68,14 +73,16 @@ class ProbabilityRow {
 
   __device__ float product(int key) const {
     const int head_kv = head_ / (args_.heads_q / args_.heads_kv);
-    const gcn::half* const q =
-        head_base(args_.q, sequence_.batch, sequence_.first_q, head_) + row_ * args_.q.row_stride;
-    const gcn::half* const k =
-        head_base(args_.k, sequence_.batch, sequence_.first_k, head_kv) + key * args_.k.row_stride;
+    const Number<E>* const q = head(args_.q, sequence_.first_q, head_) + row_ * args_.q.row_stride;
+    const Number<E>* const k = head(args_.k, sequence_.first_k, head_kv) + key * args_.k.row_stride;
     float sum = 0.0f;
     for (int i = 0; i < args_.head_dim; ++i)
       sum = __builtin_fmaf(widen<E>(q[i]), widen<E>(k[i]), sum);
     return sum;
+  }
+
+  __device__ const Number<E>* head(const TensorView& x, int first, int head) const {
+    return reinterpret_cast<const Number<E>*>(head_base<E>(x, sequence_.batch, first, head));
   }
 
   const FwdArgs& args_;
@@ -86,7 +93,7 @@ class ProbabilityRow {
 
 template <Element E>
 __device__ inline void attn_probs(const AttnProbsArgs& args) {
-  ProbabilityRow<E>(args.fwd).write(static_cast<gcn::half*>(args.probs));
+  ProbabilityRow<E>(args.fwd).write(static_cast<Number<E>*>(args.probs));
 }
 
 }  // namespace flashattn

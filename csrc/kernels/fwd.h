@@ -124,7 +124,7 @@ class ForwardBlock {
       hide_unseen<T>(s, visible_, item_.first_row, tile_row_, block * T.block_n, lane_in_group_);
     softmax.raise_limits(s, o_);
     softmax.probabilities(s, p);
-    if constexpr (kModified && !kF32) drop(p, block * T.block_n);
+    if constexpr (kModified) drop(p, block * T.block_n);
     if constexpr (T.kv == KvBuffers::in_turns) {
       join_v(block);
       __syncthreads();  // no wave reads K any more
@@ -220,12 +220,13 @@ class ForwardBlock {
   }
 
   // The sum of a row, which softmax has by now, is of what is dropped too.
-  __device__ void drop(uint32_t (&p)[L::kRows][L::kKeys / 2], int first_key) const {
+  __device__ void drop(uint32_t (&p)[L::kRows][L::kKeys / per_word(E)], int first_key) const {
     if (args_.dropout.drop == 0) return;
     // Read anew: the seed and all that follows from it would take 30 SGPRs through the loop.
     const auto& args = gcn::first_argument<FwdArgs>();
     const DropoutMask mask(args.dropout, item_.batch, args.heads_q, item_.head_q);
-    drop_pairs<T>(mask, gcn::opaque(item_.first_row + tile_row_), first_key + lane_in_group_, p);
+    drop_probabilities<T, E>(mask, gcn::opaque(item_.first_row + tile_row_),
+                             first_key + lane_in_group_, p);
   }
 
   __device__ float o_factor() const {

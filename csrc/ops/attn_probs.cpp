@@ -44,8 +44,6 @@ const OptionalTensor kNone;
 
 FwdShape check(const FwdInputs& in, const at::Tensor& lse) {
   const FwdShape shape = check_fwd(in);
-  TORCH_CHECK_TYPE(in.q.scalar_type() != at::kFloat,
-                   "probabilities are written out for float16 and bfloat16; q has float32");
   TORCH_CHECK_VALUE(lse.device() == in.q.device(), "softmax_lse must be on the device of q, ",
                     in.q.device(), "; it is on ", lse.device());
   TORCH_CHECK_TYPE(lse.scalar_type() == at::kFloat, "softmax_lse must have dtype float32; it has ",
@@ -88,7 +86,9 @@ at::Tensor attn_probs(FLASHATTN_ATTN_PROBS_PARAMETERS) {
                   static_cast<uint32_t>(fwd.batch < kBatchFold ? fwd.batch : kBatchFold),
                   static_cast<uint32_t>(ceil_div(fwd.batch, kBatchFold))};
   const std::string kernel =
-      std::string("flashattn_attn_probs_") + (q.scalar_type() == at::kHalf ? "f16" : "bf16");
+      std::string("flashattn_attn_probs_") + (q.scalar_type() == at::kHalf    ? "f16"
+                                              : q.scalar_type() == at::kFloat ? "f32"
+                                                                              : "bf16");
   TouchedMemory touched{.inputs = {byte_extent(softmax_lse)}, .outputs = {byte_extent(probs)}};
   for (const at::Tensor& each : in.tensors()) touched.inputs.push_back(byte_extent(each));
   launch_kernel(placement_of(q), kernel, grid, kAttnProbsThreads,

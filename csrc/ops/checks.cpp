@@ -155,9 +155,6 @@ namespace {
 void check_dropout(const FwdInputs& in) {
   TORCH_CHECK_VALUE(in.dropout_p >= 0.0 && in.dropout_p < 1.0,
                     "dropout_p must be at least 0 and below 1; it is ", in.dropout_p);
-  TORCH_CHECK_TYPE(in.dropout_p == 0.0 || in.q.scalar_type() != at::kFloat,
-                   "dropout is served for float16 and bfloat16: q has float32 and dropout_p=",
-                   in.dropout_p, "; cast q, k and v, or pass dropout_p=0");
   TORCH_CHECK_VALUE(in.dropout_p == 0.0 || in.rng_state.has_value(), "dropout_p=", in.dropout_p,
                     " needs rng_state, two int64 (seed, offset) that say what is dropped");
   if (!in.rng_state) return;

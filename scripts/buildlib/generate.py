@@ -40,7 +40,7 @@ def write_instances(
             "AttnProbsArgs",
             f"attn_probs<flashattn::Element::{element}>",
         )
-        for element in (("f16", "bf16") if attn_probs else ())
+        for element in (("f16", "bf16", "f32") if attn_probs else ())
     ]
     functions += [
         _function(kernel.tile.threads, kernel.name, "BwdArgs", f"bwd<{kernel.cpp}>") for kernel in bwd

@@ -62,7 +62,7 @@ def test_reference_gives_the_published_numbers():
         assert " ".join(f"{int(word):08x}" for word in philox4x32_10(counter, key)) == want
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=["f16", "bf16", "f32"])
 @pytest.mark.parametrize("head_dim", [32, 64, 128, 256, 63, 100, 136, 260])
 def test_every_kernel_keeps_what_the_layout_says(head_dim, dtype):
     seqlen_q, seqlen_k = (37, 70) if head_dim > 128 else (150, 135)
@@ -112,7 +112,7 @@ def test_seed_and_offset_both_count_whole():
             assert 0.4 < (mask == other).float().mean() < 0.6
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=["f16", "bf16", "f32"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -204,7 +204,7 @@ def test_s_dmask_and_output_belong_together():
     assert not probs[..., hidden].any()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=["f16", "bf16", "f32"])
 def test_probabilities_are_those_of_the_definition(dtype):
     q, k, v = (x.to(dtype) for x in make_qkv(2, 30, 40, 4, 2, seed=13))
     options = {
@@ -219,7 +219,11 @@ def test_probabilities_are_those_of_the_definition(dtype):
     probs = attn_probs(q, k, lse, **options)
     one_hot = torch.eye(40, 40, device=DEVICE)[None, :, None].expand(2, 40, 2, 40)
     want = attention(q, k, one_hot.to(dtype), **options).out.transpose(1, 2)
-    assert (probs.double() - want).abs().max() < (5e-4 if dtype == torch.float16 else 4e-3)
+    assert (probs.double() - want).abs().max() < {
+        torch.float16: 5e-4,
+        torch.bfloat16: 4e-3,
+        torch.float32: 2e-6,
+    }[dtype]
     assert not torch.signbit(probs).any()
 
 
