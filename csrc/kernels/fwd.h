@@ -213,8 +213,10 @@ class ForwardBlock {
   }
 
   __device__ void change_scores(float (&s)[L::kRows][L::kKeys], int first_key) const {
-    const float factor = kF32 ? 1.0f : args_.softmax_scale;
-    const ScoreChanger<L::kRows, L::kKeys> change(args_, visible_, item_.batch, item_.head_q,
+    // Read anew: through the loop they would take 40 SGPRs, and bf16 spilled at head_dim 512.
+    const auto& args = gcn::first_argument<FwdArgs>();
+    const float factor = kF32 ? 1.0f : args.softmax_scale;
+    const ScoreChanger<L::kRows, L::kKeys> change(args, visible_, item_.batch, item_.head_q,
                                                   factor);
     change(s, {item_.first_row + tile_row_, first_key + lane_in_group_});
   }
