@@ -27,6 +27,15 @@ __device__ inline void wave_fence() {
   __builtin_amdgcn_wave_barrier();
 }
 
+// All waves of the workgroup have come here, and see what the others wrote to LDS. HIP's
+// __syncthreads() is the same where headers, device libraries and compiler are of one release;
+// else it can become a call, which spills every register.
+__device__ inline void workgroup_barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
 // No instruction moves across, in the compiler's schedule; costs nothing by itself.
 __device__ inline void pin_schedule() { __builtin_amdgcn_sched_barrier(0); }
 

@@ -90,7 +90,7 @@ class ForwardBlock {
     if constexpr (kBf16) {
       v_exponent_ = 0;
       if (threadIdx.x < 2) lds_.scales.v_largest[threadIdx.x] = 0;
-      __syncthreads();  // before the first block's V joins in
+      gcn::workgroup_barrier();  // before the first block's V joins in
     }
     clear(o_);
   }
@@ -108,10 +108,10 @@ class ForwardBlock {
     BlockSoftmax<T, L::kRows, L::kKeys, L::kCols> softmax(scale_log2_, row_);
 
     if constexpr (T.kv == KvBuffers::apart) join_v(block);
-    __syncthreads();  // no wave reads the previous K and V any more (first step: none has)
+    gcn::workgroup_barrier();  // no wave reads the previous K and V any more (first step: none has)
     store_k();
     if constexpr (T.kv == KvBuffers::apart) store_v(block);
-    __syncthreads();
+    gcn::workgroup_barrier();
     if constexpr (T.kv == KvBuffers::apart) {
       load_first(block + 1, more);
     } else {
@@ -127,9 +127,9 @@ class ForwardBlock {
     if constexpr (kModified) drop(p, block * T.block_n);
     if constexpr (T.kv == KvBuffers::in_turns) {
       join_v(block);
-      __syncthreads();  // no wave reads K any more
+      gcn::workgroup_barrier();  // no wave reads K any more
       store_v(block);
-      __syncthreads();
+      gcn::workgroup_barrier();
       load_first(block + 1, more);
     }
     if constexpr (kF32) {

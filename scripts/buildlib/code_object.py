@@ -12,7 +12,9 @@ from buildlib.errors import BuildError
 from buildlib.tile_config import BwdKernel, DecodeTile, FwdKernel, TileShape
 
 _SIMDS = 4  # of a compute unit
+_WAVE_SIZE = 64
 _LDS_BYTES_PER_CU = 65536
+_WAVES_BY_SGPRS = ((80, 10), (88, 9), (100, 8))  # SGPRs up to which a SIMD holds so many waves
 _TUNED_FOR = "gfx906"  # whose occupancy the rows claim, with the first of their elements
 
 _NT_AMDGPU_METADATA = 32  # LLVM's AMDGPU usage guide, "Code Object V3 and Above Note Records"
@@ -66,11 +68,27 @@ def workgroups_per_cu(arch: str, tile: TileShape | DecodeTile, found: KernelReso
     LLVM's AMDGPU usage guide: registers are given to a wave in steps of 4 (gfx90a: 8, of 512), LDS to a
     workgroup in steps of 512 bytes.
     """
-    registers, step = (512, 8) if arch == "gfx90a" else (256, 4)
-    waves_per_simd = min(8 if arch == "gfx90a" else 10, registers // _round_up(max(found.vgprs, 1), step))
-    by_registers = waves_per_simd * _SIMDS // tile.waves
-    by_lds = _LDS_BYTES_PER_CU // _round_up(max(found.lds_bytes, 1), 512)
-    return min(by_registers, by_lds)
+    return min(_waves_by_vgprs(arch, found) * _SIMDS // tile.waves, _workgroups_by_lds(found))
+
+
+def waves_per_simd(arch: str, found: KernelResources) -> int:
+    """Waves of a kernel that a SIMD can hold at once, by registers and LDS, as LLVM counts them.
+
+    From LLVM 21 on the compiler's remarks give them as a formula of symbols.
+    """
+    by_sgprs = next((waves for most, waves in _WAVES_BY_SGPRS if found.sgprs <= most), 7)
+    waves_per_group = found.threads // _WAVE_SIZE
+    by_lds = -(-_workgroups_by_lds(found) * waves_per_group // _SIMDS)
+    return min(_waves_by_vgprs(arch, found), by_sgprs, by_lds)
+
+
+def _waves_by_vgprs(arch: str, found: KernelResources) -> int:
+    registers, step, most = (512, 8, 8) if arch == "gfx90a" else (256, 4, 10)
+    return min(most, registers // _round_up(max(found.vgprs, 1), step))
+
+
+def _workgroups_by_lds(found: KernelResources) -> int:
+    return _LDS_BYTES_PER_CU // _round_up(max(found.lds_bytes, 1), 512)
 
 
 def _round_up(value: int, step: int) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from buildlib.archs import target_archs
 from buildlib.bundle import make_bundle
-from buildlib.code_object import KernelResources, check_resources, read_resources
+from buildlib.code_object import KernelResources, check_resources, read_resources, waves_per_simd
 from buildlib.errors import BuildError
 from buildlib.generate import write_bwd_table, write_fwd_table, write_instances, write_lds_report
 from buildlib.instruction_mix import InstructionMix, inner_loops
@@ -53,7 +52,6 @@ class CodeObject:
     arch: str
     file: Path
     resources: Mapping[str, KernelResources]
-    occupancy: Mapping[str, int]  # waves a SIMD can hold at once, as the compiler counts them
     inner_loops: Mapping[str, InstructionMix]  # where llvm-objdump is installed
 
 
@@ -109,7 +107,6 @@ def compile_command(arch: str, source: Path) -> list[str]:
         *_NO_PAIRS.get(arch, ()),
         *(_LINE_TABLES if arch == _SIMULATED_ARCH else ()),
         *warning_flags(),
-        "-Rpass-analysis=kernel-resource-usage",
         f"--rocm-device-lib-path={find_device_libs(compiler)}",
         *hip_include_flags(),
         *("-I", str(CSRC), str(source)),
@@ -129,8 +126,8 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
         BuildError: a tool is missing, or the compiler refuses the source.
     """
     command = compile_command(arch, source)
-    file, remarks = folder / "kernels.co", folder / "resources.txt"
-    stamp = Stamp(folder / "stamp", hash_device_inputs(command), [file, remarks])
+    file = folder / "kernels.co"
+    stamp = Stamp(folder / "stamp", hash_device_inputs(command), [file])
     if not stamp.is_current():
         folder.mkdir(parents=True, exist_ok=True)
         say(f"compiling {source.name} for {arch}")
@@ -140,13 +137,11 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
             raise BuildError(f"{command[0]} could not compile {source} for {arch}; its errors are above.")
         if "warning:" in run.stderr:
             say(run.stderr)
-        remarks.write_text(run.stderr)
         stamp.write()
     return CodeObject(
         arch=arch,
         file=file,
         resources=read_resources(file),
-        occupancy=_occupancy(remarks.read_text()),
         inner_loops=inner_loops(file, find_device_compiler()),
     )
 
@@ -163,11 +158,6 @@ def included_files(source: Path) -> list[Path]:
         names = re.findall(r'^#include "(.+)"', file.read_text(), re.MULTILINE)
         found += [path for name in names if (path := CSRC / name) not in found]
     return found
-
-
-def _occupancy(remarks: str) -> dict[str, int]:
-    found = re.findall(r"Function Name: (\S+).*?Occupancy \[waves/SIMD\]: (\d+)", remarks, re.DOTALL)
-    return {name: int(waves) for name, waves in found}
 
 
 def _lds_budget(config: TileConfig) -> dict[str, int]:
@@ -230,6 +220,6 @@ def _describe(kernel: FwdKernel | BwdKernel, code_object: CodeObject) -> dict[st
         "sgpr": found.sgprs,
         "spills": found.vgpr_spills + found.sgpr_spills,
         "scratch": found.scratch_bytes,
-        "occupancy_waves_per_simd": code_object.occupancy[kernel.name],
+        "occupancy_waves_per_simd": waves_per_simd(code_object.arch, found),
         "inner_loop": None if loop is None else loop.describe(),
     }

@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 import flashattn_rocm
 from buildlib import kernels
 from buildlib.bundle import make_bundle
-from buildlib.code_object import KernelResources, check_resources, workgroups_per_cu
+from buildlib.code_object import KernelResources, check_resources, waves_per_simd, workgroups_per_cu
 from buildlib.errors import BuildError
 from buildlib.generate import write_instances
 from buildlib.paths import CSRC
@@ -86,6 +86,25 @@ def test_kernels_without_a_tile_may_not_spill_either():
         resources["other"] = dataclasses.replace(_GOOD, **{field: 4})
         with pytest.raises(BuildError, match=f"other: {rule} is 4, must be 0"):
             check_resources("gfx906", _KERNELS[:1], resources, budget)
+
+
+@pytest.mark.parametrize(
+    ("arch", "vgprs", "sgprs", "lds_bytes", "waves"),
+    [
+        ("gfx906", 24, 80, 0, 10),
+        ("gfx906", 25, 80, 0, 9),
+        ("gfx906", 24, 81, 0, 9),
+        ("gfx906", 24, 89, 0, 8),
+        ("gfx906", 24, 101, 0, 7),
+        ("gfx906", 128, 80, 0, 2),
+        ("gfx906", 128, 80, 32769, 1),
+        ("gfx90a", 128, 80, 0, 4),
+    ],
+)
+def test_waves_that_a_simd_holds(arch, vgprs, sgprs, lds_bytes, waves):
+    """The steps of LLVM 19's "Occupancy" remark, at 256 threads."""
+    found = dataclasses.replace(_GOOD, vgprs=vgprs, sgprs=sgprs, lds_bytes=lds_bytes, threads=256)
+    assert waves_per_simd(arch, found) == waves
 
 
 def test_missing_kernel_is_named():

@@ -121,3 +121,33 @@ def test_wheel_holds_all_that_a_user_needs(tmp_path):
     assert set(manifest["archs"]) == set(target_archs({"PYTORCH_ROCM_ARCH": archs} if archs else {}))
     outside = {name for name in names if not name.startswith("flashattn_rocm")}
     assert not outside, "a wheel must not put files beside the package"
+    _attend_from_elsewhere(wheel, tmp_path / "site")
+
+
+def _attend_from_elsewhere(wheel, site):
+    """The wheel installed without its dependencies, which are here, and its command run in another folder."""
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(site),
+    ]
+    subprocess.run([*pip, str(wheel)], check=True)
+    run = subprocess.run(
+        [sys.executable, str(site / "bin/flashattn-rocm"), "doctor", "--json"],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = [
+        finding["found"] for finding in json.loads(run.stdout)["findings"] if finding["check"] == "launch"
+    ]
+    assert len(found) >= 2
+    assert all("agrees with float64" in text for text in found)
