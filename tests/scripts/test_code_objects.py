@@ -14,7 +14,7 @@ from buildlib import kernels
 from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources, waves_per_simd, workgroups_per_cu
 from buildlib.errors import BuildError
-from buildlib.generate import write_instances
+from buildlib.generate import write_fwd_instances
 from buildlib.paths import CSRC
 from buildlib.tile_config import load_config
 
@@ -78,11 +78,12 @@ def test_kernels_without_a_tile_may_not_spill_either():
     resources = {_KERNELS[0].name: _GOOD, "other": dataclasses.replace(_GOOD, vgprs=20, lds_bytes=0)}
     budget = {_KERNELS[0].name: 4096}
     check_resources("gfx906", _KERNELS[:1], resources, budget)
-    for field, rule in (
-        ("vgpr_spills", "vgpr_spill_count"),
-        ("sgpr_spills", "sgpr_spill_count"),
-        ("scratch_bytes", "private_segment_fixed_size"),
-    ):
+    rules = {
+        "vgpr_spills": "vgpr_spill_count",
+        "sgpr_spills": "sgpr_spill_count",
+        "scratch_bytes": "private_segment_fixed_size",
+    }
+    for field, rule in rules.items():
         resources["other"] = dataclasses.replace(_GOOD, **{field: 4})
         with pytest.raises(BuildError, match=f"other: {rule} is 4, must be 0"):
             check_resources("gfx906", _KERNELS[:1], resources, budget)
@@ -121,7 +122,7 @@ def test_manifest_lists_every_kernel_of_every_arch():
 
 
 def test_line_tables_change_no_byte_of_the_code(tmp_path):
-    source = write_instances(tmp_path, _KERNELS[:1])
+    source = write_fwd_instances(tmp_path, _KERNELS[:1])
     command = kernels.compile_command("gfx906", source)
     plain = [option for option in command if option not in kernels._LINE_TABLES]
     text = []
