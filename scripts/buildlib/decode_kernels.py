@@ -8,7 +8,7 @@ from pathlib import Path
 
 from buildlib.archs import target_archs
 from buildlib.bundle import make_bundle
-from buildlib.code_object import KernelResources, workgroups_per_cu
+from buildlib.code_object import KernelResources, waves_per_simd, workgroups_per_cu
 from buildlib.errors import BuildError
 from buildlib.generate import write_decode_instances, write_decode_table
 from buildlib.kernels import CodeObject, compile_kernels
@@ -78,5 +78,5 @@ def _describe(name: str, code_object: CodeObject) -> dict[str, object]:
         "lds_bytes": found.lds_bytes,
         "vgpr": found.vgprs,
         "sgpr": found.sgprs,
-        "occupancy_waves_per_simd": code_object.occupancy[name],
+        "occupancy_waves_per_simd": waves_per_simd(code_object.arch, code_object.resources[name]),
     }
