@@ -407,7 +407,9 @@ def _load_file(file: Path) -> TileConfig:
         where = ".".join(str(part) for part in first["loc"])
         value = "" if first["type"] == "missing" else f"={first['input']!r}"
         raise BuildError(f"{_short(file)}: {where}{value}: {first['msg']}.") from error
-    names = [tile.name for tile in (*config.fwd, *config.bwd, *config.decode)]
+    names = [tile.name for tile in config.fwd]
+    names += [tile.name for tile in config.bwd]
+    names += [tile.name for tile in config.decode]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise BuildError(f"{_short(file)} has two rows for {twice[0]}; remove one of them.")

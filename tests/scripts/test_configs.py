@@ -91,7 +91,7 @@ def test_a_row_of_the_backward_makes_kernels_of_its_own(configs, tmp_path):
             'waves = 4\nkv = "apart"',
             "kv is a key of .*fwd.* rows; the backward has no such choice",
         ),
-        ("block_n = 64", "block_n = 96", "block_n=96.* has 48 rows, of which 256 threads move 32 at once"),
+        ("block_n = 64", "block_n = 96", "block_n=96.* 48 rows, of which 256 threads move 32 at once"),
         ('= ["bf16"]', '= ["f64"]', r"bwd\.0\.for_elements\.0='f64': Input should be 'f16' or"),
         (_BWD_ROW, _BWD_ROW + _BWD_ROW, "two rows for dkdv_d64_m96n64w4p32"),
     ],
