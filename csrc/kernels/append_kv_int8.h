@@ -2,8 +2,7 @@
 // the largest, and a scale. A wave takes a head.
 #pragma once
 
-#include "gcn/dpp.h"
-#include "gcn/math.h"
+#include "gcn/reduce_wave.h"
 #include "gcn/wave.h"
 #include "kernels/append_kv.h"
 
@@ -49,11 +48,7 @@ class Int8Row {
     for (int i = 0; i < kPairs; ++i)
       most = __builtin_fmaxf(
           most, __builtin_fmaxf(__builtin_fabsf(pair_[i].a), __builtin_fabsf(pair_[i].b)));
-    const int bits = __builtin_bit_cast(int, gcn::max_row16(most));
-    const auto lane = [&](int i) {
-      return __builtin_bit_cast(float, __builtin_amdgcn_readlane(bits, i));
-    };
-    return __builtin_fmaxf(__builtin_fmaxf(lane(0), lane(16)), __builtin_fmaxf(lane(32), lane(48)));
+    return gcn::reduce_wave(most, [](float a, float b) { return __builtin_fmaxf(a, b); });
   }
 
   Pair pair_[kPairs];

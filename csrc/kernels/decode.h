@@ -67,9 +67,9 @@ class DecodeBlock {
     choose_steps();
     stage_q();
     describe_rows();
-    __syncthreads();
+    gcn::workgroup_barrier();
     body(cache);
-    __syncthreads();
+    gcn::workgroup_barrier();
     args_ = &gcn::kernel_argument<DecodeArgs>();
     join();
   }
@@ -276,7 +276,7 @@ class DecodeBlock {
       lds.sum[pass][wave_][lane_.id] = sum_[pass];
       lds.shift[wave_][pass * S::kPassRows + lane_.row()] = shift_of(limit_[pass]);
     }
-    __syncthreads();
+    gcn::workgroup_barrier();
     if (threadIdx.x < T.rows) weigh_waves(static_cast<int>(threadIdx.x));
 #pragma unroll
     for (int first = 0; first < T.rows; first += kJoinRows) {
@@ -286,10 +286,10 @@ class DecodeBlock {
         lds_write(to, as_vector(&o_[first + r][0]));
         lds_write(to + 4, as_vector(&o_[first + r][4]));
       }
-      __syncthreads();
+      gcn::workgroup_barrier();
       for (int i = static_cast<int>(threadIdx.x); i < kJoinRows * T.head_dim; i += T.threads())
         write(first + i / T.head_dim, i % T.head_dim, joined(first, i));
-      __syncthreads();
+      gcn::workgroup_barrier();
     }
   }
 

@@ -8,7 +8,7 @@
 #include "attention/score_changes.h"
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
-#include "gcn/dpp.h"
+#include "gcn/reduce_wave.h"
 #include "gcn/wave.h"
 
 namespace flashattn {
@@ -27,32 +27,24 @@ class SplitWeights {
       lse[i] = split < splits ? parts.lse[split * parts.rows + row] : -__builtin_inff();
     }
     const auto most_of = [](float a, float b) { return gcn::max2(a, b); };
-    const float most = over_wave(gcn::max2(lse[0], lse[1]), most_of);
+    const float most = gcn::reduce_wave(gcn::max2(lse[0], lse[1]), most_of);
     const float shift = most == -__builtin_inff() ? 0.0f : most;
 #pragma unroll
     for (int i = 0; i < kHalves; ++i) weight_[i] = gcn::exp2(lse[i] - shift);
-    const float sum = over_wave(weight_[0] + weight_[1], [](float a, float b) { return a + b; });
+    const float sum =
+        gcn::reduce_wave(weight_[0] + weight_[1], [](float a, float b) { return a + b; });
     inverse_sum_ = sum == 0.0f ? 0.0f : gcn::reciprocal(sum);
     lse_ = sum == 0.0f ? -__builtin_inff() : shift + gcn::log2(sum);
   }
 
   // Not yet divided by the sum.
   __device__ float of(int split) const {
-    return lane_of(split < kWaveSize ? weight_[0] : weight_[1], split % kWaveSize);
+    return gcn::from_lane(split < kWaveSize ? weight_[0] : weight_[1], split % kWaveSize);
   }
   __device__ float inverse_sum() const { return inverse_sum_; }
   __device__ float lse() const { return lse_; }
 
  private:
-  __device__ static float lane_of(float x, int lane) {
-    return __builtin_bit_cast(float, __builtin_amdgcn_readlane(__builtin_bit_cast(int, x), lane));
-  }
-  template <class Op>
-  __device__ static float over_wave(float x, Op op) {
-    x = gcn::reduce_row16(x, op);
-    return op(op(lane_of(x, 0), lane_of(x, 16)), op(lane_of(x, 32), lane_of(x, 48)));
-  }
-
   float weight_[kHalves], inverse_sum_, lse_;
 };
 

@@ -94,6 +94,8 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const c10::DeviceGuard guard(q.device());
   FwdResult result = allocate_result(in, shape);
   const auto& [out, lse] = result;
+  // Rows past the last sequence belong to no workgroup.
+  if (in.varlen()) out.zero_();
   // No rows: nothing to compute, and no empty grids in HIP.
   if (lse.numel() == 0 || shape.seqlen_q == 0) return result;
 

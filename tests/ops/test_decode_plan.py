@@ -16,9 +16,9 @@ def plan(batch=1, heads_kv=8, rows=4, keys=32768, columns=128, **options):
         (4, False, 4, 1),
         (5, False, 8, 1),
         (8, True, 8, 1),
-        (12, False, 16, 1),
+        (12, False, 8, 2),
         (12, True, 8, 2),
-        (40, False, 16, 3),
+        (40, False, 8, 5),
     ],
 )
 def test_the_smallest_tile_that_holds_all_rows(rows, bf16, held, tiles):
@@ -31,6 +31,11 @@ def test_the_smallest_tile_that_holds_all_rows(rows, bf16, held, tiles):
 )
 def test_the_least_padding(columns, dim):
     assert f"_d{dim}r" in plan(columns=columns)["kernel"]
+
+
+def test_16_rows_fit_at_head_dim_64_alone():
+    assert plan(rows=12, columns=64)["rows"] == 16
+    assert plan(rows=12, columns=64, bf16=True)["rows"] == 8
 
 
 def test_rows_at_odd_addresses_have_their_own_kernels():

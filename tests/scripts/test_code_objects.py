@@ -117,7 +117,9 @@ def test_missing_kernel_is_named():
 def test_manifest_lists_every_kernel_of_every_arch():
     archs = json.loads((_LIB / "kernels.json").read_text())["archs"]
     for rows in archs.values():
-        assert [row["name"] for row in rows] == [kernel.name for kernel in (*_KERNELS, *_CONFIG.bwd_kernels())]
+        assert [row["name"] for row in rows] == [
+            kernel.name for kernel in (*_KERNELS, *_CONFIG.bwd_kernels())
+        ]
         assert all(row["spills"] == row["scratch"] == 0 for row in rows)
         assert all(row["occupancy_waves_per_simd"] >= 1 for row in rows)
 
