@@ -9,7 +9,7 @@ namespace flashattn {
 namespace {
 
 // Beyond so many fills of the card an uneven last one costs little, and the plan more.
-constexpr int64_t kMostFills = 4;
+constexpr int64_t kMostFills = 8;
 
 // All steps of the items in one row, cut where an item ends and into `shares` equal shares.
 SplitPlan cut(const FwdArgs& args, const Tile& tile, const std::vector<int64_t>& steps_of_item,
