@@ -8,6 +8,7 @@ The pages are those that the repository shows: links between README.md, docs/ an
 import argparse
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from buildlib.paths import BUILD, ROOT
@@ -24,10 +25,10 @@ def main() -> int:
         from sphinx.cmd.build import build_main
     except ImportError:
         sys.exit("The documentation is built by Sphinx: pip install -e '.[docs]'")
-    source = stage(BUILD / "docs-source")
-    status = build_main(
-        ["-W", "--keep-going", "-q", "-b", "html", "-c", str(source / "docs"), str(source), str(options.out)]
-    )
+    with tempfile.TemporaryDirectory() as folder:  # several builds may run at a time
+        source = stage(Path(folder) / "pages")
+        arguments = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(source / "docs")]
+        status = build_main([*arguments, str(source), str(options.out)])
     if status == 0:
         print(f"file://{options.out.resolve()}/index.html")
     return status
@@ -39,7 +40,6 @@ def stage(folder: Path) -> Path:
     Returns:
         The folder.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     for page in _PAGES:
         source, target = ROOT / page, folder / page
         target.parent.mkdir(parents=True, exist_ok=True)
