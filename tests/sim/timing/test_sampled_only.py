@@ -3,9 +3,16 @@
 import pytest
 import torch
 
-from flashattn_rocm import flash_attn_func
+from flashattn_rocm import flash_attn_func, use_tile
 from flashattn_rocm.profiling.profile import Profile, timed_launches
 from flashattn_rocm.sim.hip import simulator
+
+
+@pytest.fixture(autouse=True)
+def _tile_of_64_rows():
+    """Of which launches have so many workgroups that some are left out."""
+    with use_tile("flashattn_fwd_f16_d32_m64n64w4p64"):
+        yield
 
 
 def profile(seqlen: int, heads: int, *, causal: bool, sampled_only: bool) -> Profile:
