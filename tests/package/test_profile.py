@@ -236,22 +236,23 @@ def test_other_json_is_no_profile(text):
 
 
 def profile_of_heads(heads, path):
-    shape = ["--seqlen-q", "64", "--heads", str(heads), "--heads-kv", "1"]
+    shape = ["--seqlen-q", "256", "--heads", str(heads), "--heads-kv", "1"]
     assert main(["profile", "fwd", *shape, "--json", str(path)]) == 0
     return json.loads(path.read_text())
 
 
-def test_large_grids_are_sampled(tmp_path, capsys):
-    report = profile_of_heads(512, tmp_path / "sampled.json")
+def test_large_grids_are_sampled(tmp_path, capsys, monkeypatch):
+    # Four query blocks a head, and none of them is cut.
+    monkeypatch.setenv("FLASHATTN_ROCM_FWD_TILE", "flashattn_fwd_f16_d128_m64n32w4p32_in_turns")
+    report = profile_of_heads(128, tmp_path / "sampled.json")
     assert report["profile"]["groups"] == 512 > report["profile"]["groups_timed"] >= 60
-    error = report["report"]["sampling"]["stated sampling error of time"]["value"]
-    assert 0 < error < 12  # per cent: workgroups of two steps are hard to sample
+    assert report["report"]["sampling"]["stated sampling error of time"]["value"] > 0
     assert "of 512: chosen" in capsys.readouterr().out
     # 60 CUs hold two of these workgroups each: 480 fill the card four times and are all timed, 512 need a
     # fifth round of the same length, although it is part-filled.
-    whole = profile_of_heads(480, tmp_path / "whole.json")["profile"]
+    whole = profile_of_heads(120, tmp_path / "whole.json")["profile"]
     assert whole["groups_timed"] == 480
-    assert report["profile"]["clocks"] == pytest.approx(5 / 4 * whole["clocks"], rel=error / 100)
+    assert report["profile"]["clocks"] == pytest.approx(5 / 4 * whole["clocks"], rel=0.05)
 
 
 @pytest.mark.long
@@ -444,4 +445,4 @@ def test_validate_gets_its_own_arguments(monkeypatch):
 
 def test_console_script_is_this_command():
     scripts = importlib.metadata.entry_points(group="console_scripts", name="flashattn-rocm")
-    assert [script.value for script in scripts] == ["flashattn_rocm.__main__:main"]
+    assert [script.value for script in scripts] == ["flashattn_rocm_doctor.console:main"]
