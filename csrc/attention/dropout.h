@@ -17,6 +17,7 @@
 #include "attention/shape.h"
 #include "core/fwd_args.h"
 #include "gcn/philox.h"
+#include "gcn/scalar_io.h"
 #include "gcn/vec.h"
 #include "gcn/wave.h"
 
@@ -32,8 +33,8 @@ class DropoutMask {
   __device__ DropoutMask(const Dropout& args, int batch, int heads_q, int head_q)
       : drop_(args.drop),
         batch_head_(static_cast<uint32_t>(batch) * heads_q + head_q),
-        seed_(gcn::load_uniform(args.rng_state)),
-        offset_(gcn::load_uniform(args.rng_state + 1)) {}
+        seed_(gcn::load_scalar(args.rng_state)),
+        offset_(gcn::load_scalar(args.rng_state + 1)) {}
 
   // Word i: the bits of row + 4 i, of `key` in its lower half and of key + 16 in its upper one.
   // `row` is below 4 in its 16 rows, `key` below 16 in its 32 keys, or word and half are others.

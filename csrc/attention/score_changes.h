@@ -2,6 +2,7 @@
 // (Scores::modified). Scores come as products, a factor before softmax's, and leave in base 2.
 #pragma once
 
+#include "attention/base2.h"
 #include "attention/block_range.h"
 #include "attention/shape.h"
 #include "core/fwd_args.h"
@@ -10,8 +11,6 @@
 #include "gcn/wave.h"
 
 namespace flashattn {
-
-inline constexpr float kLog2e = 1.44269504088896340736f;
 
 // Where a lane's scores lie: rows `first_row` + 4 i, keys `first_key` + 16 j; transposed, rows
 // `first_row` + 16 j and keys `first_key` + 4 i.

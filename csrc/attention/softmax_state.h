@@ -7,6 +7,7 @@
 // The scale is positive here.
 #pragma once
 
+#include "attention/base2.h"
 #include "core/tile.h"
 #include "gcn/dpp.h"
 #include "gcn/math.h"
@@ -24,7 +25,7 @@ struct SoftmaxRow {
 
   // Finite for a row that has seen no key: its scores are all -inf, and -inf - -inf is NaN.
   __device__ float shift(float scale) const {
-    return gcn::max2(__builtin_fmaf(limit, scale, -kSlack), -3.402823466e38f);
+    return gcn::max2(__builtin_fmaf(limit, scale, -kSlack), -gcn::kLargest);
   }
 
   struct Result {
@@ -34,7 +35,6 @@ struct SoftmaxRow {
 
   // `sink` is a logit in base 2 that joins the denominator, -inf for none.
   __device__ Result finish(float scale, float sink) const {
-    constexpr float ln2 = 0.693147180559945309417f;
     float row_sum = gcn::sum_row16(sum), base = shift(scale), factor = 1.0f;
     if (sink > base) {
       factor = gcn::exp2(base - sink);
@@ -44,7 +44,7 @@ struct SoftmaxRow {
     row_sum += gcn::exp2(sink - base);
     if (row_sum == 0.0f) return {.inverse_sum = 0.0f, .lse = -__builtin_inff()};
     return {.inverse_sum = gcn::reciprocal(row_sum) * factor,
-            .lse = (base + gcn::log2(row_sum)) * ln2};
+            .lse = (base + gcn::log2(row_sum)) * kLn2};
   }
 };
 

@@ -13,9 +13,6 @@ using BufferResource = int32_t __attribute__((ext_vector_type(4)));
 __device__ pairs4 raw_buffer_load_b128(BufferResource, int offset, int uniform_offset,
                                        int aux) __asm("llvm.amdgcn.raw.buffer.load.v4i32");
 
-__device__ uint32_t raw_buffer_load_b32(BufferResource, int offset, int uniform_offset,
-                                        int aux) __asm("llvm.amdgcn.raw.buffer.load.i32");
-
 // Raw (stride 0): the offset is in bytes and is compared with `bytes`.
 __device__ inline BufferResource buffer(const void* base, uint32_t bytes) {
   constexpr int kData32 = 4 << 15;  // word 3: DATA_FORMAT 32, all else as the loads want it
@@ -26,10 +23,6 @@ __device__ inline BufferResource buffer(const void* base, uint32_t bytes) {
 
 __device__ inline half8 load8(const BufferResource& from, int offset, int uniform_offset) {
   return __builtin_bit_cast(half8, raw_buffer_load_b128(from, offset, uniform_offset, 0));
-}
-
-__device__ inline float load_float(const BufferResource& from, int offset) {
-  return __builtin_bit_cast(float, raw_buffer_load_b32(from, offset, 0, 0));
 }
 
 }  // namespace flashattn::gcn

@@ -14,7 +14,7 @@ __device__ float raw_buffer_load_f32(BufferResource, int offset, int uniform_off
 __device__ inline pairs2 load_bytes8(const BufferResource& from, int offset, int uniform_offset) {
   return raw_buffer_load_b64(from, offset, uniform_offset, 0);
 }
-__device__ inline float load_float(const BufferResource& from, int offset, int uniform_offset) {
+__device__ inline float load_float(const BufferResource& from, int offset, int uniform_offset = 0) {
   return raw_buffer_load_f32(from, offset, uniform_offset, 0);
 }
 

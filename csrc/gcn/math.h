@@ -27,6 +27,12 @@ __device__ inline float exp2(float x) {
 #endif
 }
 
+// The nearest number that is finite; NaN stays.
+inline constexpr float kLargest = 3.402823466e38f;
+__device__ inline float finite(float x) {
+  return x > kLargest ? kLargest : x < -kLargest ? -kLargest : x;
+}
+
 // v_log_f32, with denormals as exp2.
 __device__ inline float log2(float x) {
 #if __has_builtin(__builtin_amdgcn_logf)

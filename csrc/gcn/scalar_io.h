@@ -6,8 +6,9 @@
 namespace flashattn::gcn {
 
 // Of memory that the kernel does not write, at an address that is the same in all lanes.
-__device__ inline int load_scalar(const int32_t* from) {
-  using Constant = const __attribute__((address_space(4))) int32_t*;
+template <class T>
+__device__ inline T load_scalar(const T* from) {
+  using Constant = const __attribute__((address_space(4))) T*;
   return *(Constant)(reinterpret_cast<uint64_t>(from));
 }
 

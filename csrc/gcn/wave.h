@@ -49,14 +49,6 @@ __device__ inline void settle(float& x) { asm volatile("" : "+v"(x)); }
 // A value that is the same in all lanes, in an SGPR also where the compiler cannot know it.
 __device__ inline int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
 
-// The kernel's one argument, read anew: what was loaded of it before need not survive until here.
-template <class Args>
-__device__ inline const Args& kernel_argument() {
-  const auto* segment = __builtin_amdgcn_kernarg_segment_ptr();
-  asm volatile("" : "+s"(segment));
-  return *(const Args*)segment;
-}
-
 // The same value, of which the compiler knows nothing.
 __device__ inline int opaque(int x) {
   asm volatile("" : "+v"(x));
@@ -69,20 +61,13 @@ __device__ inline uint32_t opaque_uniform(uint32_t x) {
   return x;
 }
 
-// The kernel's first argument, read where it is used. By itself the compiler loads all of it at the
+// The kernel's one argument, read where it is used. By itself the compiler loads all of it at the
 // kernel's start and keeps what is used late in SGPRs through all that comes between.
 template <class Args>
-__device__ inline const Args& first_argument() {
+__device__ inline const Args& kernel_argument() {
   auto* at = __builtin_amdgcn_kernarg_segment_ptr();
   asm volatile("" : "+s"(at));
   return *(const Args*)at;
-}
-
-// A value in memory that no kernel writes and whose address is the same in all lanes: one s_load.
-template <class T>
-__device__ inline T load_uniform(const T* from) {
-  using Constant = const __attribute__((address_space(4))) T;
-  return *reinterpret_cast<Constant*>(reinterpret_cast<uintptr_t>(from));
 }
 
 }  // namespace flashattn::gcn

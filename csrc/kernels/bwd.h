@@ -14,6 +14,8 @@
 #include "attention/weight_scale.h"
 #include "attention/work_item.h"
 #include "core/bwd_args.h"
+#include "gcn/buffer_narrow.h"
+#include "gcn/math.h"
 
 namespace flashattn {
 
@@ -62,7 +64,7 @@ class BackwardBlock {
     const int lane = gcn::lane_id();
     lane_in_group_ = lane % kGroupLanes;
     tile_row_ = gcn::wave_id() * T.rows_per_wave() + lane / kGroupLanes;
-    scale_log2_ = kModified ? 1.0f : base2_scale(fwd_.softmax_scale);
+    scale_log2_ = kModified ? 1.0f : gcn::finite(kLog2e * fwd_.softmax_scale);
     if constexpr (kOwnsKeys) {
       stage_own(k_rows(fwd_.k, fwd_.head_dim), k_rows(fwd_.v, fwd_.head_dim_v));
     } else {
@@ -205,14 +207,14 @@ class BackwardBlock {
   // The buffer of the other side changes hands.
   template <class Store>
   __device__ static void turn(Store store) {
-    __syncthreads();  // no wave reads what is there any more
+    gcn::workgroup_barrier();  // no wave reads what is there any more
     store();
-    __syncthreads();
+    gcn::workgroup_barrier();
   }
 
   // What a step reads of the argument.
   __device__ const BwdArgs& args() const {
-    if constexpr (kReadsAnew) return gcn::first_argument<BwdArgs>();
+    if constexpr (kReadsAnew) return gcn::kernel_argument<BwdArgs>();
     return args_;
   }
 
@@ -340,12 +342,6 @@ class BackwardBlock {
     const FwdArgs& fwd = args().fwd;
     return sequence_.batch * fwd.lse_batch_stride + head_q * fwd.lse_head_stride +
            sequence_.first_q;
-  }
-
-  // Finite for every softmax_scale: an infinite one would turn scores of 0 into NaN.
-  __device__ static float base2_scale(float softmax_scale) {
-    constexpr float most = 3.402823466e38f;
-    return __builtin_fmaxf(__builtin_fminf(softmax_scale * kLog2e, most), -most);
   }
 
   template <class F>

@@ -58,7 +58,7 @@ class ForwardBlock {
 
   __device__ __forceinline__ void store() const {
     // With all that may change scores there are not SGPRs for these too during the loop.
-    const FwdArgs& args = kModified ? gcn::first_argument<FwdArgs>() : args_;
+    const FwdArgs& args = kModified ? gcn::kernel_argument<FwdArgs>() : args_;
     const OutputRows out = {
         .base = head_base<E>(args.o, sequence_.batch, sequence_.first_q, item_.head_q),
         .row_stride = args.o.row_stride * halves_of(E),
@@ -182,7 +182,7 @@ class ForwardBlock {
   // bf16: after it they agree on one factor for the block, which only ever falls.
   __device__ __forceinline__ void store_v(int block) {
     if constexpr (kBf16) {
-      const uint32_t largest = __builtin_amdgcn_readfirstlane(lds_.scales.v_largest[block % 2]);
+      const uint32_t largest = gcn::uniform(lds_.scales.v_largest[block % 2]);
       if (threadIdx.x == 0) lds_.scales.v_largest[1 - block % 2] = 0;
       if (largest > v_exponent_) {
         const float factor = RowScale::inverse(v_exponent_) * RowScale::factor(largest);
@@ -199,7 +199,7 @@ class ForwardBlock {
 
   // bf16: undoes what normalised the rows of Q and K.
   __device__ __forceinline__ void scale_scores(float (&s)[L::kRows][L::kKeys]) const {
-    const float scale = kModified ? 1.0f : finite(args_.softmax_scale * kLog2e);
+    const float scale = kModified ? 1.0f : gcn::finite(args_.softmax_scale * kLog2e);
     float k_scale[L::kKeys];
 #pragma unroll
     for (int j = 0; j < L::kKeys; ++j)
@@ -214,7 +214,7 @@ class ForwardBlock {
 
   __device__ void change_scores(float (&s)[L::kRows][L::kKeys], int first_key) const {
     // Read anew: through the loop they would take 40 SGPRs, and bf16 spilled at head_dim 512.
-    const auto& args = gcn::first_argument<FwdArgs>();
+    const auto& args = gcn::kernel_argument<FwdArgs>();
     const float factor = kF32 ? 1.0f : args.softmax_scale;
     const ScoreChanger<L::kRows, L::kKeys> change(args, visible_, item_.batch, item_.head_q,
                                                   factor);
@@ -225,7 +225,7 @@ class ForwardBlock {
   __device__ void drop(uint32_t (&p)[L::kRows][L::kKeys / per_word(E)], int first_key) const {
     if (args_.dropout.drop == 0) return;
     // Read anew: the seed and all that follows from it would take 30 SGPRs through the loop.
-    const auto& args = gcn::first_argument<FwdArgs>();
+    const auto& args = gcn::kernel_argument<FwdArgs>();
     const DropoutMask mask(args.dropout, item_.batch, args.heads_q, item_.head_q);
     drop_probabilities<T, E>(mask, gcn::opaque(item_.first_row + tile_row_),
                              first_key + lane_in_group_, p);
@@ -233,7 +233,7 @@ class ForwardBlock {
 
   __device__ float o_factor() const {
     const float dropout =
-        kModified && args_.dropout.drop != 0 ? gcn::first_argument<FwdArgs>().dropout.scale : 1.0f;
+        kModified && args_.dropout.drop != 0 ? gcn::kernel_argument<FwdArgs>().dropout.scale : 1.0f;
     return (kBf16 ? RowScale::inverse(v_exponent_) : 1.0f) * dropout;
   }
 
@@ -247,21 +247,16 @@ class ForwardBlock {
   // fp32: all that scores are multiplied by, but base 2 where they are changed before. fp16: with a
   // negative scale the largest score belongs to the least product, so Q changes its sign.
   __device__ float q_factor() const {
-    if constexpr (kF32) return finite(args_.softmax_scale * (kModified ? 1.0f : kLog2e));
+    if constexpr (kF32) return gcn::finite(args_.softmax_scale * (kModified ? 1.0f : kLog2e));
     return kScaled ? 1.0f : args_.softmax_scale;
-  }
-
-  __device__ static float finite(float x) {
-    constexpr float most = 3.402823466e38f;
-    return __builtin_fmaxf(__builtin_fminf(x, most), -most);
   }
 
   // Positive (stage_q takes the sign) and finite for every softmax_scale: an infinite one would
   // turn scores of 0 into NaN, zero would do so with the -inf of a hidden key. 2^-100 is as good as
   // zero for every product of fp16 rows, and kSlack over it is still finite.
   __device__ static float base2_scale(float softmax_scale) {
-    constexpr float most = 3.402823466e38f, least = 0x1p-100f;
-    return gcn::max2(__builtin_fminf(__builtin_fabsf(softmax_scale) * kLog2e, most), least);
+    constexpr float least = 0x1p-100f;
+    return gcn::max2(gcn::finite(__builtin_fabsf(softmax_scale) * kLog2e), least);
   }
 
   const FwdArgs& args_;
