@@ -30,25 +30,31 @@ class Int8Row {
 
   __device__ void store(int8_t* to, float* scale) const {
     const float largest = largest_of_wave();
+    const bool finite = largest < __builtin_inff();
     // 2^-100 keeps the quotient finite; all integers are 0 then.
     const float factor = 127.0f / __builtin_fmaxf(largest, 0x1p-100f);
+    // Zeros times a scale that is no finite number are NaN when they are read: the whole row is.
+    const auto rounded = [&](float x) {
+      return finite ? static_cast<int8_t>(__builtin_rintf(x * factor)) : int8_t{0};
+    };
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
       if (gcn::lane_id() + i * kWaveSize >= pairs_) continue;
-      to[pair_[i].first] = static_cast<int8_t>(__builtin_rintf(pair_[i].a * factor));
-      to[pair_[i].second] = static_cast<int8_t>(__builtin_rintf(pair_[i].b * factor));
+      to[pair_[i].first] = rounded(pair_[i].a);
+      to[pair_[i].second] = rounded(pair_[i].b);
     }
     if (gcn::lane_id() == 0) *scale = largest / 127.0f;
   }
 
  private:
+  // NaN if any of them is.
   __device__ float largest_of_wave() const {
+    const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };
     float most = 0.0f;
 #pragma unroll
     for (int i = 0; i < kPairs; ++i)
-      most = __builtin_fmaxf(
-          most, __builtin_fmaxf(__builtin_fabsf(pair_[i].a), __builtin_fabsf(pair_[i].b)));
-    return gcn::reduce_wave(most, [](float a, float b) { return __builtin_fmaxf(a, b); });
+      most = larger(most, larger(__builtin_fabsf(pair_[i].a), __builtin_fabsf(pair_[i].b)));
+    return gcn::reduce_wave(most, larger);
   }
 
   Pair pair_[kPairs];

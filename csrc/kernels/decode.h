@@ -108,7 +108,7 @@ class DecodeBlock {
   // The scale, and the lane's row of each pass: the key that it is level with. What rows that do
   // not exist compute is not stored.
   __device__ void describe_rows() {
-    scale_log2_ = args_->softmax_scale * kLog2e;
+    scale_log2_ = gcn::finite(args_->softmax_scale * kLog2e);
     modified_ = args_->softcap != 0.0f || args_->alibi_slopes != nullptr;
 #pragma unroll
     for (int pass = 0; pass < S::kPasses; ++pass) {
@@ -164,7 +164,8 @@ class DecodeBlock {
       const auto& values = widened(v, wide);
       if constexpr (kScaled) {
 #pragma unroll
-        for (int u = 0; u < S::kKeys; ++u) wide[u] *= static_cast<gcn::half>(v_scale_[u]);
+        for (int u = 0; u < S::kKeys; ++u)
+          wide[u] *= static_cast<gcn::half>(v_scale_[u] * gcn::kInt8Unit);
       }
       Products::accumulate(lds_.loop, wave_, lane_.group(), values, o_);
       gcn::wave_fence();
@@ -202,7 +203,7 @@ class DecodeBlock {
     for (int j = 0; j < S::kScores; ++j) {
       const int key = first_key + lane_.key(j);
       float product = gcn::sum_rows<S::kLanes>(score[j]);
-      if constexpr (kScaled) product *= k_scale_[j];
+      if constexpr (kScaled) product *= k_scale_[j] * gcn::kInt8Unit;
       const float x = changed(product, pass, key);
       const int behind = level_[pass] - key;
       const bool seen = behind <= visible_.window_left && -behind <= visible_.window_right &&
@@ -241,7 +242,7 @@ class DecodeBlock {
   }
 
   static __device__ float shift_of(float limit) {
-    return gcn::max2(limit - kSlack, -3.402823466e38f);  // finite before the first key
+    return gcn::max2(limit - kSlack, -gcn::kLargest);  // finite before the first key
   }
 
   // Rare: rows of the pass whose scores exceed their limit get a new one, the same in all lanes,

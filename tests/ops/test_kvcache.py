@@ -175,3 +175,11 @@ def test_many_queries_run_on_the_forward(dtype):
     by_forward = simulated_instructions() - before
     assert_decodes(randn(4, 256, 8, 64, dtype=dtype), cache, causal=True, window_size=(100, 0), num_splits=2)
     assert simulated_instructions() - before > 2.2 * by_forward
+
+
+@pytest.mark.parametrize("scale", [3e38, -3e38])
+def test_a_huge_scale_is_finite(scale):
+    q, k, v = (randn(1, n, 1, 64, seed=n) for n in (1, 50, 51))
+    k, v = k[:, :50], v[:, :50]
+    out = flash_attn_with_kvcache(torch.zeros_like(q), k, v, softmax_scale=scale)
+    assert (out.double() - v.double().mean(1, keepdim=True)).abs().max() < 1e-3

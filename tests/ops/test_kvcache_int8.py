@@ -127,3 +127,25 @@ def test_scales_are_for_int8_alone():
     cache = Cache.dense([20])
     with pytest.raises(ValueError, match="k_scale is for an int8 cache alone"):
         flash_attn_with_kvcache(randn(1, 1, 4, 64), cache.k, cache.v, k_scale=torch.ones(1, 25, 2))
+
+
+@pytest.mark.parametrize("largest", [1e-3, 1e-5, 3e-7])
+def test_small_values_keep_their_digits(largest):
+    q, k, v = (randn(1, 1, 2, 64, seed=seed) for seed in range(3))
+    v = (v / v.abs().max() * largest).half()
+    caches = [torch.zeros(1, 64, 2, 64, dtype=torch.int8) for _ in range(2)]
+    scales = [torch.zeros(1, 64, 2) for _ in range(2)]
+    out = flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=0, k_scale=scales[0], v_scale=scales[1])
+    # Of one key the output is its value: half a step of the format, and fp16's own roundings below 6e-5.
+    allowed = v.abs().max().item() / 254 * 1.01 + 2 * 2**-25
+    assert (out.double() - v.double()).abs().max() <= allowed
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_row_that_is_not_finite_stays_so(bad):
+    q, k, v = (randn(1, 1, 1, 64, seed=seed) for seed in range(3))
+    v[0, 0, 0, 7] = bad
+    caches = [torch.zeros(1, 64, 1, 64, dtype=torch.int8) for _ in range(2)]
+    scales = [torch.zeros(1, 64, 1) for _ in range(2)]
+    out = flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=0, k_scale=scales[0], v_scale=scales[1])
+    assert out.isnan().all()
