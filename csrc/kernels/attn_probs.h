@@ -48,7 +48,7 @@ class ProbabilityRow {
     const int begin = visible_.key_begin(row_), end = visible_.key_end(row_);
 #pragma unroll 1
     for (int key = static_cast<int>(threadIdx.x); key < args_.seqlen_k; key += kAttnProbsThreads) {
-      const bool seen = lse > -__builtin_inff() && key >= begin && key < end;
+      const bool seen = lse != -__builtin_inff() && key >= begin && key < end;
       probs[key] = narrow<E>(seen ? probability(key, lse) : 0.0f);
     }
   }

@@ -3,8 +3,8 @@
 // row.
 #pragma once
 
+#include "attention/base2.h"
 #include "attention/epilogue.h"
-#include "attention/score_changes.h"
 #include "attention/work_item.h"
 #include "core/fwd_split.h"
 #include "gcn/math.h"
@@ -14,7 +14,7 @@ namespace flashattn {
 
 // Four columns of a row, and the row's denominator relative to exp(most).
 struct Merged {
-  using Columns = float __attribute__((ext_vector_type(4)));
+  using Columns = gcn::float4;
 
   float most;  // the largest LSE so far, or the sink
   float sum;
@@ -26,7 +26,7 @@ struct Merged {
   template <int n>
   __device__ void add(const float (&lse)[n], const Columns (&part)[n]) {
     // Finite: for a row that no piece has a key of, -inf - -inf would be NaN. A NaN stays one.
-    float m = gcn::max2(most, -3.402823466e38f);
+    float m = gcn::max2(most, -gcn::kLargest);
 #pragma unroll
     for (int j = 0; j < n; ++j) m = gcn::max2(m, lse[j]);
     const float before = gcn::exp2((most - m) * kLog2e);
@@ -36,15 +36,14 @@ struct Merged {
     for (int j = 0; j < n; ++j) {
       const float weight = gcn::exp2((lse[j] - m) * kLog2e);
       sum += weight;
-      o += weight * part[j];
+      if (weight != 0.0f) o += weight * part[j];  // an infinite V that weighs nothing is no NaN
     }
     most = m;
   }
 
   __device__ Columns output() const { return o * (sum == 0.0f ? 0.0f : gcn::reciprocal(sum)); }
   __device__ float lse() const {
-    constexpr float ln2 = 0.693147180559945309417f;
-    return sum == 0.0f ? -__builtin_inff() : most + gcn::log2(sum) * ln2;
+    return sum == 0.0f ? -__builtin_inff() : most + gcn::log2(sum) * kLn2;
   }
 };
 

@@ -171,6 +171,8 @@ class FwdTile(TileShape):
     def _can_split(self) -> Self:
         if self.split and self.scores != "plain":
             raise ValueError(f"split=true goes with scores='plain', not with {self.scores!r}")
+        if self.split and self.block_m % 16 != 0:  # rows of a workgroup of the combining kernel
+            raise ValueError(f"split=true wants block_m to be a multiple of 16; it is {self.block_m}")
         if self.split and self.numbers != "16bit":
             raise ValueError(f"split=true goes with numbers='16bit', not with {self.numbers!r}")
         return self

@@ -227,6 +227,15 @@ def test_probabilities_are_those_of_the_definition(dtype):
     assert not torch.signbit(probs).any()
 
 
+def test_probabilities_of_a_row_that_is_no_number():
+    q, k, v = make_qkv(1, 10, 20, 1, 1, seed=16)
+    q[0, 3, 0, 0] = math.nan
+    _, lse = fwd(q, k, v, 1.0)
+    probs = attn_probs(q, k, lse, 1.0)
+    assert probs[0, 0, 3].isnan().all()
+    assert probs[0, 0, :3].isfinite().all()
+
+
 def test_packed_sequences():
     lengths_q, lengths_k = [5, 0, 40, 1], [9, 3, 33, 0]
     cu_q, cu_k = (

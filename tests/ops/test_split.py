@@ -92,6 +92,16 @@ def test_a_nan_stays_in_its_row(kernel):
     assert not out[0, 6:].isnan().any()
 
 
+@pytest.mark.parametrize("kernel", SPLIT)
+def test_an_infinite_value_is_no_nan(kernel):
+    q, k, v = inputs(kernel, 1, 64, 700, 1, 1)
+    v[0, 0, 0, 0] = float("inf")
+    out, _, launched = run(kernel, q, k, v)
+    assert len(launched) == 2
+    assert out[0, :, 0, 0].isposinf().all()
+    assert out[0, :, 0, 1:].isfinite().all()
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     kernel=st.sampled_from(SPLIT),

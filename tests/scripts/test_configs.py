@@ -126,6 +126,11 @@ def test_files_of_one_build_must_agree(configs):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        (
+            "block_m = 64\nblock_n = 64\nwaves = 4",
+            "split = true\nblock_m = 8\nblock_n = 64\nwaves = 2",
+            "split=true wants block_m to be a multiple of 16; it is 8",
+        ),
         ("why =", 'split = true\nscores = "modified"\nwhy =', "split=true goes with scores='plain'"),
         ("head_dim = 64", "head_dim = 72", r"fwd\.0\.head_dim=72: .*multiple of 16"),
         ("block_m = 64", "block_m = 72", r"block_m=72 must be a multiple of 4 rows in each of waves=4"),
