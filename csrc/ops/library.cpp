@@ -57,7 +57,8 @@ TORCH_LIBRARY(flashattn_rocm, m) {
       {at::Tag::pt2_compliant_tag});
 }
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
+// ROCm torch calls its devices cuda; cpu tensors run on the simulator.
+static void serve_device(torch::Library& m) {
   m.impl("fwd", &flashattn::fwd);
   m.impl("attn_probs", &flashattn::attn_probs);
   m.impl("bwd", &flashattn::bwd);
@@ -66,15 +67,8 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) {
   m.impl("append_kv_", &flashattn::append_kv);
 }
 
-// ROCm torch calls its devices cuda.
-TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) {
-  m.impl("fwd", &flashattn::fwd);
-  m.impl("attn_probs", &flashattn::attn_probs);
-  m.impl("bwd", &flashattn::bwd);
-  m.impl("bwd_into", &flashattn::bwd_into);
-  m.impl("decode", &flashattn::decode);
-  m.impl("append_kv_", &flashattn::append_kv);
-}
+TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) { serve_device(m); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, CUDA, m) { serve_device(m); }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
   m.impl("fwd", &flashattn::fwd_meta);
@@ -91,12 +85,10 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
   m.impl("attn_probs", &flashattn::attn_probs_autograd);
 }
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCPU, m) {
+static void serve_autocast(torch::Library& m) {
   m.impl("fwd", &flashattn::fwd_autocast);
   m.impl("attn_probs", &flashattn::attn_probs_autocast);
 }
 
-TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCUDA, m) {
-  m.impl("fwd", &flashattn::fwd_autocast);
-  m.impl("attn_probs", &flashattn::attn_probs_autocast);
-}
+TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCPU, m) { serve_autocast(m); }
+TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCUDA, m) { serve_autocast(m); }
