@@ -60,7 +60,8 @@ at::Tensor sinks_gradient_of(const at::Tensor& sinks, const at::Tensor& lse,
       lse.dim() == 3 ? sinks.to(at::kFloat).view({1, -1, 1}) : sinks.to(at::kFloat).view({-1, 1});
   // Rows without keys, rows of no sequence, and sinks of -inf have no share.
   const at::Tensor share = at::where(delta == 0, 0.0, at::exp(by_head - lse) * delta);
-  const at::Tensor sum = lse.dim() == 3 ? share.sum({0, 2}) : share.sum({1});
+  const auto others = lse.dim() == 3 ? std::vector<int64_t>{0, 2} : std::vector<int64_t>{1};
+  const at::Tensor sum = share.sum(others);
   return sum.neg().to(sinks.scalar_type());
 }
 
