@@ -3,21 +3,24 @@
 For each head dim:
 
 1. of the tiles with plain scores and rows of chunks the one that is quickest on a large problem;
-2. then, one by one, the tile that shortens the dispatcher's estimate most over a set of problems, small
-   grids among them, as long as that is worth a kernel;
+2. then, for usual head dims and one by one, the tile that shortens the dispatcher's estimate most over a set
+   of problems, small grids among them, as long as that is worth a kernel; tiles that also split keys are
+   weighed with both of their kernels;
 3. the quickest tile that changes scores, and the quickest that moves single elements, where there are rows of
    such kinds.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import product
 
 import flashattn_rocm._C as _C
 from buildlib.tile_config import FwdTile
 from tunelib.trial import Trial, Verdict
 
-_MOST_ROWS = 4  # of plain scores: each is two kernels for every arch in the wheel
+# Of plain scores: each is two kernels for every arch in the wheel, so models' most usual head dims alone have
+# tiles for small grids.
+_MOST_ROWS = {32: 3, 64: 3, 128: 3}
 _LEAST_GAIN = 0.015  # of the geometric mean of all problems
 # heads, sequence length, causal
 _PROBLEMS = tuple(product((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192), (False, True)))
@@ -29,7 +32,11 @@ Estimates = dict[str, float]  # clocks by kernel
 
 
 def choose_rows(
-    trials: Iterable[Trial], compute_units: int, can_ship: Callable[[Trial], bool], where: str
+    trials: Iterable[Trial],
+    compute_units: int,
+    can_ship: Callable[[Trial], bool],
+    where: str,
+    splits: Collection[str] = (),
 ) -> list[FwdTile]:
     """The rows for the head dims of the trials.
 
@@ -39,6 +46,8 @@ def choose_rows(
         can_ship: whether a tile that was chosen also builds for the other archs of the configuration; the
             next best is taken where not.
         where: "simulated" or the card's name, for the reasons.
+        splits: names of the tiles that also have a kernel which cuts query blocks along the keys; what it
+            gains is no other tile's gain.
     """
     timed = [trial for trial in trials if trial.verdict == Verdict.TIMED]
     rows = []
@@ -47,7 +56,8 @@ def choose_rows(
             kind = (head_dim, access, scores, numbers)
             some = [t for t in timed if _kind(t) == kind]
             if some:
-                rows += _choose(some, compute_units, can_ship, where)
+                estimates = {p: _estimate(some, p, compute_units, splits) for p in _PROBLEMS}
+                rows += _choose(some, estimates, can_ship, where)
     return rows
 
 
@@ -57,10 +67,12 @@ def _kind(trial: Trial) -> tuple[int, str, str, str]:
 
 
 def _choose(
-    trials: Sequence[Trial], compute_units: int, can_ship: Callable[[Trial], bool], where: str
+    trials: Sequence[Trial],
+    estimates: dict[Problem, Estimates],
+    can_ship: Callable[[Trial], bool],
+    where: str,
 ) -> list[FwdTile]:
     by_name = {trial.tile.name: trial for trial in trials}
-    estimates = {problem: _estimate(trials, problem, compute_units) for problem in _PROBLEMS}
     plain = trials[0].tile.scores == "plain"
 
     first = _first_that(can_ship, sorted(by_name.values(), key=lambda t: estimates[_LARGE][t.tile.name]))
@@ -69,7 +81,7 @@ def _choose(
     text = f"the quickest with the card full of {len(trials)} tiles: {first.tflops:.2f} TFLOPS {where}"
     rows = [first.row(text)]
     chosen = {first.tile.name}
-    while len(rows) < (_MOST_ROWS if plain else 1):
+    while len(rows) < (_MOST_ROWS.get(trials[0].tile.head_dim, 1) if plain else 1):
         gains = {name: _gain(estimates, chosen, name) for name in by_name.keys() - chosen}
         order = sorted((name for name in gains if gains[name] > _LEAST_GAIN), key=lambda n: (-gains[n], n))
         found = _first_that(can_ship, [by_name[name] for name in order])
@@ -84,18 +96,23 @@ def _first_that(can_ship: Callable[[Trial], bool], trials: Sequence[Trial]) -> T
     return next((trial for trial in trials if can_ship(trial)), None)
 
 
-def _estimate(trials: Sequence[Trial], problem: Problem, compute_units: int) -> Estimates:
+def _estimate(
+    trials: Sequence[Trial], problem: Problem, compute_units: int, splits: Collection[str]
+) -> Estimates:
     heads, seqlen, causal = problem
     tile = trials[0].tile
+    rows = [trial.dispatch_row() for trial in trials]
+    rows += [{**row, "split": True} for row in rows if row["name"] in splits]
     ranking = _C.rank_fwd(
         *(1, seqlen, seqlen, heads, heads, tile.head_dim, causal),
         element=tile.elements[0],
         chunks=tile.access == "chunks",
         changes_scores=tile.scores == "modified",
         compute_units=compute_units,
-        rows=[trial.dispatch_row() for trial in trials],
+        rows=rows,
     )
-    return {row["name"]: row["estimated_clocks"] for row in ranking}
+    # Best first, so the quicker kernel of a tile that has two is met last.
+    return {row["name"]: row["estimated_clocks"] for row in reversed(ranking)}
 
 
 def _speedups(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> dict[Problem, float]:

@@ -210,7 +210,8 @@ def _write_rows(
                 return False
         return True
 
-    rows = choose_rows(trials, device.compute_units, can_ship, where)
+    splits = {row.name for row in config.fwd if row.split}
+    rows = choose_rows(trials, device.compute_units, can_ship, where, splits)
     if options.write_repo:
         file = CONFIGS / f"{options.arch}.toml"
         write_repo_config(file, rows, config.fwd)

@@ -1,5 +1,7 @@
 """The selection rule on made-up clocks."""
 
+import re
+
 import pytest
 
 from tests.scripts.tunelib.kit import tile, timed
@@ -42,6 +44,22 @@ def test_a_tile_that_does_not_build_elsewhere_is_passed_over():
 
     assert _names(_choose([_LARGE, _SMALL, _SLOW], can_ship))[0] != _LARGE.tile.name
     assert asked[0] == _LARGE.tile.name
+
+
+def test_what_a_kernel_that_splits_gains_is_no_other_tiles_gain():
+    large, small = timed(tile(block_m=128), step=20000), timed(tile(block_m=32), step=5600)
+
+    def share_of_small(splits):
+        _, row = choose_rows([large, small], 60, lambda trial: True, "simulated", splits)
+        return int(re.search(r"better in (\d+)% of", row.why)[1])
+
+    assert share_of_small({large.tile.name}) < 2 / 3 * share_of_small(set())
+
+
+def test_other_head_dims_have_one_tile():
+    large = timed(tile(head_dim=96, block_m=128), step=1000)
+    small = timed(tile(head_dim=96, block_m=32), step=275)
+    assert _names(_choose([large, small])) == [large.tile.name]
 
 
 def test_a_small_gain_is_not_worth_a_kernel():
