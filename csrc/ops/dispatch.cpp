@@ -61,8 +61,14 @@ double clocks_of_pieces(const FwdKernel& kernel, const SplitPlan& plan, int64_t 
   return std::ranges::max(free_at);
 }
 
-FwdChoice estimate_split(const FwdProblem& problem, const FwdKernel& kernel,
-                         const SplitPlan& plan) {
+// Nothing where it is of no use.
+std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel) {
+  FwdArgs args = problem.args;
+  args.heads_together = heads_together(args, kernel.tile, kernel.element, problem.compute_units);
+  return plan_split(args, kernel.tile, int64_t{problem.compute_units} * kernel.workgroups_per_cu);
+}
+
+FwdChoice estimate_split(const FwdProblem& problem, const FwdKernel& kernel, SplitPlan plan) {
   const Steps steps = count_steps(problem.args, kernel.tile);
   const double rounds =
       plan.whole / (static_cast<double>(problem.compute_units) * kernel.workgroups_per_cu);
@@ -70,7 +76,8 @@ FwdChoice estimate_split(const FwdProblem& problem, const FwdKernel& kernel,
       kernel.clocks.fixed + steps.mean * step_clocks(kernel, kernel.workgroups_per_cu);
   const double total =
       rounds * round + clocks_of_pieces(kernel, plan, problem.compute_units) + kCombineClocks;
-  return {kernel, plan.workgroups(), steps.mean, total};
+  const uint32_t workgroups = plan.workgroups();
+  return {kernel, workgroups, steps.mean, total, std::move(plan)};
 }
 
 FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
@@ -96,7 +103,7 @@ FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
   } else if (last_round > 0) {
     total += clocks(steps.mean, last_together);
   }
-  return {kernel, workgroups, steps.mean, total};
+  return {kernel, workgroups, steps.mean, total, std::nullopt};
 }
 
 bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
@@ -145,12 +152,6 @@ int max_head_dim(Element element) {
   return most;
 }
 
-std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel) {
-  FwdArgs args = problem.args;
-  args.heads_together = heads_together(args, kernel.tile, kernel.element, problem.compute_units);
-  return plan_split(args, kernel.tile, int64_t{problem.compute_units} * kernel.workgroups_per_cu);
-}
-
 std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
                                         std::span<const FwdKernel> rows) {
   std::vector<FwdChoice> choices;
@@ -163,8 +164,8 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
     columns = its;
     if (!row.split) {
       choices.push_back(estimate(problem, row));
-    } else if (const auto plan = split_plan(problem, row)) {
-      choices.push_back(estimate_split(problem, row, *plan));
+    } else if (auto plan = split_plan(problem, row)) {
+      choices.push_back(estimate_split(problem, row, std::move(*plan)));
     }
   }
   if (choices.empty()) {

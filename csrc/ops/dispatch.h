@@ -29,15 +29,13 @@ struct FwdChoice {
   int64_t workgroups;
   double mean_steps;  // of a workgroup
   double clocks;
+  std::optional<SplitPlan> plan;  // of a kernel with FwdKernel::split
 };
 
 std::span<const FwdKernel> fwd_kernels();
 
 // The largest head_dim and head_dim_v of a row for such elements.
 int max_head_dim(Element element);
-
-// How a kernel with FwdKernel::split would share the work; nothing where it is of no use.
-std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel);
 
 // Every row for these columns and this access, the quickest first; the order depends on nothing but
 // the problem and the rows. Of rows that pad head_dim only those with the least padding. Throws

@@ -109,11 +109,12 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
                            changes_scores(in),
                            device.base_arch(),
                            device.compute_units};
-  const FwdKernel kernel = choose_fwd_kernel(problem).kernel;
+  const FwdChoice choice = choose_fwd_kernel(problem);
+  const FwdKernel& kernel = choice.kernel;
   args.heads_together = heads_together(args, kernel.tile, kernel.element, device.compute_units);
   const TouchedMemory touched = touched_by(in, float_sinks, result);
   if (kernel.split) {
-    launch_split(place, kernel, *split_plan(problem, kernel), args, q.options(), touched);
+    launch_split(place, kernel, *choice.plan, args, q.options(), touched);
   } else {
     launch_kernel(place, kernel.name, fwd_grid(args, kernel.tile),
                   static_cast<uint32_t>(kernel.tile.threads()), args, touched);
