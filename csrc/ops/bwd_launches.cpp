@@ -106,7 +106,7 @@ void BackwardLaunches::launch_dq() {
 }
 
 void BackwardLaunches::launch(Gradient gradient, BwdArgs args) {
-  const DeviceInfo device = place_.api.device_info(place_.device);
+  const DeviceInfo& device = device_info(place_);
   const FwdInputs& in = gradients_.in;
   const FwdProblem problem{args.fwd,
                            *element_of(in.q.scalar_type()),

@@ -187,7 +187,7 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
                               element,
                               in.cache.format(),
                               in.cache.rows_of_chunks(),
-                              place.api.device_info(place.device).compute_units};
+                              device_info(place).compute_units};
   const DecodePlan plan = plan_decode(problem, num_splits);
   args.tiles = plan.tiles;
   args.splits = plan.splits;

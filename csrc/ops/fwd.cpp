@@ -102,7 +102,7 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const at::Tensor float_sinks = sinks ? sinks->to(at::kFloat).contiguous() : at::Tensor();
   FwdArgs args = fwd_arguments(in, shape, out, lse, float_sinks);
   const Placement place = placement_of(q);
-  const DeviceInfo device = place.api.device_info(place.device);
+  const DeviceInfo& device = device_info(place);
   const FwdProblem problem{args,
                            *element_of(q.scalar_type()),
                            rows_of_chunks(q, k, v, out),

@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace flashattn {
 namespace {
@@ -55,6 +58,18 @@ Placement placement_of(const at::Tensor& tensor) {
   const HipApi& api = HipApi::get(backend);
   if (backend == Backend::kSimulator) return {backend, api, kSimulatedDevice, nullptr};
   return {backend, api, tensor.device().index(), current_stream(tensor.device())};
+}
+
+const DeviceInfo& device_info(const Placement& place) {
+  static std::mutex mutex;
+  static std::map<std::pair<Backend, int>, DeviceInfo> known;
+  const std::lock_guard lock(mutex);
+  const std::pair key(place.backend, place.device);
+  auto found = known.find(key);
+  if (found == known.end()) {
+    found = known.emplace(key, place.api.device_info(place.device)).first;
+  }
+  return found->second;
 }
 
 }  // namespace flashattn

@@ -17,4 +17,7 @@ struct Placement {
 // Follows the tensor's device, within what FLASHATTN_ROCM_BACKEND allows.
 Placement placement_of(const at::Tensor& tensor);
 
+// Looked up once a process: hipGetDeviceProperties fills some hundred fields at each call.
+const DeviceInfo& device_info(const Placement& place);
+
 }  // namespace flashattn
