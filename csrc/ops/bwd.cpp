@@ -11,6 +11,8 @@
 
 #include "ops/bwd_launches.h"
 #include "ops/checks.h"
+#include "ops/launch_kernel.h"
+#include "ops/views.h"
 
 namespace flashattn {
 namespace {
@@ -18,11 +20,8 @@ namespace {
 // Layout of the tensor; its last dimension is contiguous. Rows that belong to no sequence, or lie
 // behind the keys that are used, are never written: their gradient is 0.
 at::Tensor like(const at::Tensor& tensor, const FwdInputs& in) {
-  const auto layout = tensor.sym_numel() != 0 && tensor.sym_stride(-1) != 1
-                          ? at::MemoryFormat::Contiguous
-                          : at::MemoryFormat::Preserve;
   const bool has_gaps = in.varlen() || in.seqused_k.has_value();
-  at::Tensor gradient = at::empty_like(tensor, layout);
+  at::Tensor gradient = empty_in_layout_of(tensor);
   return has_gaps ? gradient.zero_() : gradient;
 }
 

@@ -1,7 +1,6 @@
 #include "ops/fwd.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
@@ -22,8 +21,7 @@ FwdResult allocate_result(const FwdInputs& in, const FwdShape& shape) {
   const at::Tensor& q = in.q;
   at::Tensor out;
   if (shape.head_dim == shape.head_dim_v) {
-    out = at::empty_like(q);  // q's layout, as upstream
-    if (out.sym_stride(-1) != 1) out = at::empty_like(q, at::MemoryFormat::Contiguous);
+    out = empty_in_layout_of(q);
   } else {
     std::vector<c10::SymInt> sizes = q.sym_sizes().vec();
     sizes.back() = shape.head_dim_v;

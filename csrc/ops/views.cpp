@@ -1,5 +1,7 @@
 #include "ops/views.h"
 
+#include <ATen/ops/empty_like.h>
+
 namespace flashattn {
 namespace {
 
@@ -48,6 +50,11 @@ bool has_rows_of_chunks(const at::Tensor& tensor) {
   }
   const int64_t row = used_stride(tensor, tensor.dim() - 3) * item;
   return row >= 0 && row <= kMaxRowBytes;
+}
+
+at::Tensor empty_in_layout_of(const at::Tensor& tensor) {
+  at::Tensor result = at::empty_like(tensor);
+  return result.sym_stride(-1) == 1 ? result : at::empty_like(tensor, at::MemoryFormat::Contiguous);
 }
 
 ByteRange byte_extent(const at::Tensor& tensor) {
