@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/fwd_args.h"
 #include "core/tile.h"
@@ -15,7 +16,10 @@ struct Grid {
 // HIP allows 65535 workgroups in y and in z; a batch can be larger, so it is folded over both.
 inline constexpr int32_t kBatchFold = 32768;
 
-constexpr int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
+template <class T>
+constexpr T ceil_div(T a, std::type_identity_t<T> b) {
+  return a / b + (a % b != 0);
+}
 
 constexpr Grid grid_of(int32_t blocks, int32_t heads, int32_t batch) {
   return {static_cast<uint32_t>(blocks) * static_cast<uint32_t>(heads),

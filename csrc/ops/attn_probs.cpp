@@ -82,9 +82,7 @@ at::Tensor attn_probs(FLASHATTN_ATTN_PROBS_PARAMETERS) {
   constexpr int64_t kMostRows = std::numeric_limits<uint32_t>::max() / kAttnProbsThreads;
   TORCH_CHECK_VALUE(rows <= kMostRows, "num_heads * seqlen_q = ", rows,
                     " rows of probabilities are too many; allowed are ", kMostRows);
-  const Grid grid{static_cast<uint32_t>(rows),
-                  static_cast<uint32_t>(fwd.batch < kBatchFold ? fwd.batch : kBatchFold),
-                  static_cast<uint32_t>(ceil_div(fwd.batch, kBatchFold))};
+  const Grid grid = grid_of(fwd.seqlen_q, fwd.heads_q, fwd.batch);
   const std::string kernel =
       std::string("flashattn_attn_probs_") + (q.scalar_type() == at::kHalf    ? "f16"
                                               : q.scalar_type() == at::kFloat ? "f32"

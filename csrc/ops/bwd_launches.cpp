@@ -139,7 +139,6 @@ TouchedMemory BackwardLaunches::touched(Gradient gradient) const {
     if (g.dbias.defined()) memory.outputs.push_back(byte_extent(g.dbias));
   } else {
     for (const at::Tensor* each : {&g.dk, &g.dv}) memory.outputs.push_back(byte_extent(*each));
-    memory.outputs = merge_overlapping(std::move(memory.outputs));  // packed keys and values
   }
   return memory;
 }

@@ -13,6 +13,7 @@
 #include "ops/dispatch.h"
 #include "ops/fwd.h"
 #include "ops/kv_cache.h"
+#include "ops/fwd_arguments.h"
 #include "ops/launch_kernel.h"
 #include "ops/placement.h"
 #include "ops/views.h"
@@ -103,13 +104,6 @@ DecodeResult allocate_result(const DecodeInputs& in, const FwdShape& shape) {
   return {std::move(out), std::move(lse)};
 }
 
-int32_t as_int32(const c10::SymInt& size) { return static_cast<int32_t>(size.expect_int()); }
-
-int32_t window_side(const c10::SymInt& side) {
-  const int64_t keys = side.expect_int();
-  return keys < 0 || keys > kMaxSeqlen ? kMaxSeqlen : static_cast<int32_t>(keys);
-}
-
 DecodeArgs arguments(const DecodeInputs& in, const FwdShape& shape, const DecodeResult& result,
                      const at::Tensor& sinks) {
   const auto& [out, lse] = result;
@@ -166,8 +160,7 @@ void join_splits(const Placement& place, Element element, const DecodeArgs& args
   joined.heads_q = args.heads_q;
   joined.seqlen_q = static_cast<int32_t>(args.lse_head_stride);
   joined.head_dim_v = args.head_dim_v;
-  const auto groups =
-      static_cast<uint32_t>((args.partials.rows + kJoinRowsAtOnce - 1) / kJoinRowsAtOnce);
+  const auto groups = static_cast<uint32_t>(ceil_div(args.partials.rows, kJoinRowsAtOnce));
   const char* name =
       element == Element::f16 ? "flashattn_join_splits_f16" : "flashattn_join_splits_bf16";
   launch_kernel(place, name, {groups, 1, 1}, kJoinThreads, joined, touched, kFamily);
@@ -212,9 +205,7 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
     touched.outputs.push_back(byte_extent(partial_o));
     touched.outputs.push_back(byte_extent(partial_lse));
   }
-  const Grid grid = {static_cast<uint32_t>(int64_t{args.tiles} * args.heads_kv * args.splits),
-                     static_cast<uint32_t>(std::min(args.batch, kBatchFold)),
-                     static_cast<uint32_t>(ceil_div(args.batch, kBatchFold))};
+  const Grid grid = grid_of(args.tiles * args.splits, args.heads_kv, args.batch);
   const auto threads = static_cast<uint32_t>(plan.kernel.tile.threads());
   launch_kernel(place, plan.kernel.name, grid, threads, args, touched, kFamily);
   if (plan.splits > 1) join_splits(place, element, args, touched);

@@ -5,12 +5,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/grid.h"
 #include "decode_table.h"
 
 namespace flashattn {
 namespace {
-
-int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Of the kernels with the least padding of columns: the one with the fewest rows that holds all, or
 // the most rows.
@@ -55,7 +54,7 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
   int64_t best = 1;
   double least = 0.0;
   for (int64_t splits = 1; splits <= most; ++splits) {
-    const auto keys = static_cast<double>(div_up(problem.keys, splits));
+    const auto keys = static_cast<double>(ceil_div(problem.keys, splits));
     const auto full = static_cast<double>(workgroups * splits / slots);
     const auto rest = static_cast<double>(workgroups * splits % slots);
     const double used = rest / static_cast<double>(slots);
@@ -72,7 +71,7 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
 
 DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits) {
   const DecodeKernel& kernel = choose(problem);
-  const int64_t tiles = div_up(problem.rows, kernel.tile.rows);
+  const int64_t tiles = ceil_div(problem.rows, kernel.tile.rows);
   const int64_t splits = num_splits > 0 ? num_splits : choose_splits(problem, kernel, tiles);
   return {kernel, static_cast<int>(tiles), static_cast<int>(splits)};
 }

@@ -7,15 +7,6 @@
 namespace flashattn {
 namespace {
 
-int32_t as_int32(const c10::SymInt& size) {
-  return static_cast<int32_t>(size.guard_int(__FILE__, __LINE__));  // check_fwd bounds it
-}
-
-int32_t window_side(const c10::SymInt& side) {
-  const int64_t keys = side.expect_int();
-  return keys < 0 || keys > kMaxSeqlen ? kMaxSeqlen : static_cast<int32_t>(keys);
-}
-
 const int32_t* indices(const OptionalTensor& tensor) {
   return tensor ? tensor->const_data_ptr<int32_t>() : nullptr;
 }
@@ -63,6 +54,13 @@ Dropout dropout(const FwdInputs& in) {
 }
 
 }  // namespace
+
+int32_t as_int32(const c10::SymInt& size) { return static_cast<int32_t>(size.expect_int()); }
+
+int32_t window_side(const c10::SymInt& side) {
+  const int64_t keys = side.expect_int();
+  return keys < 0 || keys > kMaxSeqlen ? kMaxSeqlen : static_cast<int32_t>(keys);
+}
 
 bool changes_scores(const FwdInputs& in) {
   return in.dropout_p != 0.0 || in.softcap != 0.0 || in.alibi_slopes.has_value() ||

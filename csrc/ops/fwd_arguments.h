@@ -7,6 +7,12 @@
 
 namespace flashattn {
 
+// A size that the checks have bounded.
+int32_t as_int32(const c10::SymInt& size);
+
+// One side of a window; a negative one is unbounded.
+int32_t window_side(const c10::SymInt& side);
+
 // out and lse: what the forward writes, or wrote. sinks: as float, or undefined. All but
 // heads_together, which depends on the tile.
 FwdArgs fwd_arguments(const FwdInputs& in, const FwdShape& shape, const at::Tensor& out,
