@@ -61,15 +61,15 @@ def dropout_keywords(dropout_p: float, device: torch.device) -> dict[str, Any]:
 
 
 def refuse_block_table(block_table: Tensor | None) -> None:
-    """Refuses a paged key/value cache.
+    """Refuses a paged key/value cache where none is served.
 
     Raises:
         NotImplementedError: block_table is given.
     """
     if block_table is not None:
         raise NotImplementedError(
-            f"block_table of shape {tuple(block_table.shape)} (paged keys and values) is not served yet; "
-            "gather the pages into packed k and v of shape (total_k, num_heads_k, head_dim)"
+            f"block_table of shape {tuple(block_table.shape)} (paged keys and values) is not served here; "
+            "flashattn_rocm.flash_attn_varlen_func and flash_attn_with_kvcache take one"
         )
 
 
