@@ -1,7 +1,6 @@
 #include "ops/attn_probs.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -13,6 +12,7 @@
 #include "ops/fwd_arguments.h"
 #include "ops/launch_kernel.h"
 #include "ops/placement.h"
+#include "ops/redispatch.h"
 #include "ops/views.h"
 
 namespace flashattn {
@@ -101,10 +101,9 @@ at::Tensor attn_probs_meta(FLASHATTN_ATTN_PROBS_PARAMETERS) {
 
 at::Tensor attn_probs_autograd(FLASHATTN_ATTN_PROBS_PARAMETERS) {
   const FwdInputs in FLASHATTN_ATTN_PROBS_INPUTS;
-  check_devices(in);  // here fake tensors still tell their device; below they are all meta
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("flashattn_rocm::attn_probs", "")
-                             .typed<decltype(attn_probs)>();
+  in.tensors()
+      .check_devices();  // here fake tensors still tell their device; below they are all meta
+  static const auto op = find_op<decltype(attn_probs)>("flashattn_rocm::attn_probs");
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return op.call(FLASHATTN_ATTN_PROBS_ARGUMENTS);
 }

@@ -1,11 +1,12 @@
 #include "ops/autograd.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <initializer_list>
+
+#include "ops/redispatch.h"
 
 namespace flashattn {
 namespace {
@@ -14,16 +15,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 FwdResult call_fwd(FLASHATTN_FWD_PARAMETERS) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("flashattn_rocm::fwd", "")
-                             .typed<decltype(fwd)>();
+  static const auto op = find_op<decltype(fwd)>("flashattn_rocm::fwd");
   return op.call(FLASHATTN_FWD_ARGUMENTS);
 }
 
 BwdResult call_bwd(FLASHATTN_BWD_PARAMETERS) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("flashattn_rocm::bwd", "")
-                             .typed<decltype(bwd)>();
+  static const auto op = find_op<decltype(bwd)>("flashattn_rocm::bwd");
   return op.call(FLASHATTN_BWD_ARGUMENTS);
 }
 
