@@ -43,7 +43,8 @@ def flash_attn_with_kvcache(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Attends to the keys of a cache, after appending k and v to it in place if they are given.
 
-    Inference only. Masks and positions count from the end of each sequence: with ``n = cache_seqlens +
+    Inference only: there is no backward. Under ``torch.autocast`` q, k, v and the angles take the cache's dtype,
+    float16 for an int8 cache. Masks and positions count from the end of each sequence: with ``n = cache_seqlens +
     seqlen_new`` keys (less cache_leftpad), query i is level with key ``i + n - seqlen_q``, as in
     :func:`flashattn_rocm.flash_attn_func`. Everything that lies on the device stays there: a captured graph
     can be replayed with other cache_seqlens, tables and tokens.
@@ -92,6 +93,7 @@ def flash_attn_with_kvcache(
         TypeError: a dtype that is not served, unequal dtypes, or a malformed window_size.
         ValueError: wrong shapes, devices or strides, arguments that do not go together, or a number outside
             its range.
+        NotImplementedError: an argument requires grad where gradients are recorded.
         RuntimeError: no device, no kernels for it, or a failed launch.
     """
     if isinstance(cache_seqlens, int):

@@ -1,5 +1,6 @@
 #include "ops/append_kv.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -11,23 +12,59 @@
 #include "ops/kv_cache.h"
 #include "ops/launch_kernel.h"
 #include "ops/placement.h"
+#include "ops/redispatch.h"
 #include "ops/views.h"
 
 namespace flashattn {
 namespace {
 
 struct AppendInputs {
-  const CacheInputs& cache;
+  CacheInputs cache;
   const at::Tensor& k;
   const at::Tensor& v;
   const OptionalTensor& q;
   const OptionalTensor& cos;
   const OptionalTensor& sin;
+
+  // What is written is the cache's contents.
+  NamedTensors read() const {
+    NamedTensors given{{"k", k}, {"v", v}, {"q", q}, {"rotary_cos", cos}, {"rotary_sin", sin}};
+    given.add(cache.indices());
+    return given;
+  }
+  NamedTensors tensors() const {
+    NamedTensors given = read();
+    given.add(cache.contents());
+    return given;
+  }
 };
 
+// Before its sizes are read.
+c10::SymInt seqlen_of(const at::Tensor& k) {
+  TORCH_CHECK_VALUE(k.dim() == 4,
+                    "k must have shape (batch_size, seqlen_new, num_heads_k, head_size); it has "
+                    "shape ",
+                    shape_name(k));
+  return k.sym_size(1);
+}
+
+#define FLASHATTN_APPEND_INPUTS \
+  {{k_cache,                    \
+    v_cache,                    \
+    cache_seqlens,              \
+    cache_batch_idx,            \
+    {},                         \
+    block_table,                \
+    seqlen_of(k),               \
+    k_scale,                    \
+    v_scale},                   \
+   k,                           \
+   v,                           \
+   q,                           \
+   rotary_cos,                  \
+   rotary_sin}
+
 void check_new(const char* name, const at::Tensor& x, const at::Tensor& cache) {
-  TORCH_CHECK_VALUE(x.device() == cache.device(), name, " must be on the device of the cache, ",
-                    cache.device(), "; it is on ", x.device());
   TORCH_CHECK_VALUE(
       x.dim() == 4 && x.sym_size(2) == cache.sym_size(2) && x.sym_size(3) == cache.sym_size(3),
       name, " must have shape (batch_size, seqlen_new, num_heads_k, head_size) like ",
@@ -47,8 +84,6 @@ void check_rotary(const AppendInputs& in) {
     TORCH_CHECK_TYPE(angles.scalar_type() == k.scalar_type(), name,
                      " must have the same dtype as query: it has ", dtype_name(angles), ", k has ",
                      dtype_name(k));
-    TORCH_CHECK_VALUE(angles.device() == k.device(), name, " must be on the device of k, ",
-                      k.device(), "; it is on ", angles.device());
     TORCH_CHECK_VALUE(angles.dim() == 2 && angles.is_contiguous() &&
                           angles.sym_size(0) == in.cos->sym_size(0) &&
                           angles.sym_size(1) == in.cos->sym_size(1),
@@ -68,10 +103,13 @@ void check_rotary(const AppendInputs& in) {
 }
 
 void check(const AppendInputs& in) {
-  check_served_device("k", in.k);
+  in.tensors().check_devices();
   TORCH_CHECK_TYPE(in.k.scalar_type() == at::kHalf || in.k.scalar_type() == at::kBFloat16,
                    "FlashAttention only support fp16 and bf16 data type: k has ", dtype_name(in.k));
-  in.cache.check(in.k, in.k.dim() > 0 ? in.k.sym_size(0) : 0);
+  TORCH_CHECK_TYPE(in.v.scalar_type() == in.k.scalar_type(),
+                   "key and value must have the same dtype: k has ", dtype_name(in.k), ", v has ",
+                   dtype_name(in.v));
+  in.cache.check(in.k, in.k.sym_size(0));
   check_new("k", in.k, in.cache.k_cache);
   check_new("v", in.v, in.cache.v_cache);
   TORCH_CHECK_VALUE(in.k.sym_size(0) == in.v.sym_size(0) && in.k.sym_size(1) == in.v.sym_size(1),
@@ -127,59 +165,46 @@ AppendArgs arguments(const AppendInputs& in, const at::Tensor& turned, bool inte
 }
 
 TouchedMemory touched_memory(const AppendInputs& in, const at::Tensor& turned) {
-  TouchedMemory touched{.inputs = {byte_extent(in.k), byte_extent(in.v)},
-                        .outputs = {byte_extent(in.cache.k_cache), byte_extent(in.cache.v_cache),
-                                    byte_extent(turned)}};
-  for (const OptionalTensor* scale : {&in.cache.k_scale, &in.cache.v_scale}) {
-    if (scale->has_value()) touched.outputs.push_back(byte_extent(**scale));
-  }
-  for (const OptionalTensor* each : {&in.q, &in.cos, &in.sin}) {
-    if (each->has_value()) touched.inputs.push_back(byte_extent(**each));
-  }
-  for (const at::Tensor& index : in.cache.indices()) touched.inputs.push_back(byte_extent(index));
+  TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(turned)}};
+  const NamedTensors written = in.cache.contents(), read = in.read();
+  for (const auto& [name, tensor] : written) touched.outputs.push_back(byte_extent(tensor));
+  for (const auto& [name, tensor] : read) touched.inputs.push_back(byte_extent(tensor));
   return touched;
 }
 
 }  // namespace
 
 at::Tensor append_kv(FLASHATTN_APPEND_PARAMETERS) {
-  const OptionalTensor seqlens = cache_seqlens, no_leftpad;
-  const CacheInputs cache{k_cache,     v_cache,       seqlens, cache_batch_idx, no_leftpad,
-                          block_table, k.sym_size(1), k_scale, v_scale};
-  const AppendInputs in{cache, k, v, q, rotary_cos, rotary_sin};
+  const AppendInputs in FLASHATTN_APPEND_INPUTS;
   check(in);
-  cache.check_values();
+  in.cache.check_values();
   const c10::DeviceGuard guard(k.device());
   at::Tensor turned = allocate_result(in);
   const AppendArgs args = arguments(in, turned, rotary_interleaved, q_at_one_position);
   const int32_t tokens = std::max(args.seqlen_new, args.seqlen_q);
   if (args.batch == 0 || tokens == 0) return turned;
-  const Placement place = placement_of(k);
-  const char* name = cache.format() == KvFormat::int8 ? "flashattn_append_kv_int8"
-                     : k.scalar_type() == at::kHalf   ? "flashattn_append_kv_f16"
-                                                      : "flashattn_append_kv_bf16";
-  const Grid grid = {static_cast<uint32_t>(tokens),
-                     static_cast<uint32_t>(std::min(args.batch, kBatchFold)),
-                     static_cast<uint32_t>(ceil_div(args.batch, kBatchFold))};
-  const TouchedMemory touched = touched_memory(in, turned);
-  launch_kernel(place, name, grid, kAppendThreads, args, touched, "decode");
-  const auto written = [](const at::Tensor& tensor) {
-    if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
-  };
-  written(k_cache);
-  written(v_cache);
-  if (k_scale) written(*k_scale);
-  if (v_scale) written(*v_scale);
+  const char* name = in.cache.format() == KvFormat::int8 ? "flashattn_append_kv_int8"
+                     : k.scalar_type() == at::kHalf      ? "flashattn_append_kv_f16"
+                                                         : "flashattn_append_kv_bf16";
+  launch_kernel(placement_of(k), name, grid_of(tokens, 1, args.batch), kAppendThreads, args,
+                touched_memory(in, turned), "decode");
+  mark_written(in.cache.contents());
   return turned;
 }
 
 at::Tensor append_kv_meta(FLASHATTN_APPEND_PARAMETERS) {
-  const OptionalTensor seqlens = cache_seqlens, no_leftpad;
-  const CacheInputs cache{k_cache,     v_cache,       seqlens, cache_batch_idx, no_leftpad,
-                          block_table, k.sym_size(1), k_scale, v_scale};
-  const AppendInputs in{cache, k, v, q, rotary_cos, rotary_sin};
+  const AppendInputs in FLASHATTN_APPEND_INPUTS;
   check(in);
   return allocate_result(in);
+}
+
+at::Tensor append_kv_autograd(FLASHATTN_APPEND_PARAMETERS) {
+  const NamedTensors tensors = AppendInputs FLASHATTN_APPEND_INPUTS.tensors();
+  tensors.check_devices();  // here fake tensors still tell their device; below they are all meta
+  tensors.refuse_gradients("appending to a KV cache");
+  static const auto op = find_op<decltype(append_kv)>("flashattn_rocm::append_kv_");
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return op.call(FLASHATTN_APPEND_ARGUMENTS);
 }
 
 }  // namespace flashattn

@@ -16,9 +16,15 @@ namespace flashattn {
       const flashattn::OptionalTensor &cache_batch_idx,                                           \
       const flashattn::OptionalTensor &block_table, const flashattn::OptionalTensor &k_scale,     \
       const flashattn::OptionalTensor &v_scale
+#define FLASHATTN_APPEND_ARGUMENTS                                                      \
+  k_cache, v_cache, k, v, cache_seqlens, q, rotary_cos, rotary_sin, rotary_interleaved, \
+      q_at_one_position, cache_batch_idx, block_table, k_scale, v_scale
 
 // q, turned, of q's shape and contiguous; an empty tensor without q.
 at::Tensor append_kv(FLASHATTN_APPEND_PARAMETERS);
 at::Tensor append_kv_meta(FLASHATTN_APPEND_PARAMETERS);
+
+// There is no backward: what requires grad is refused.
+at::Tensor append_kv_autograd(FLASHATTN_APPEND_PARAMETERS);
 
 }  // namespace flashattn

@@ -88,7 +88,7 @@ at::Tensor attn_probs(FLASHATTN_ATTN_PROBS_PARAMETERS) {
                                               : q.scalar_type() == at::kFloat ? "f32"
                                                                               : "bf16");
   TouchedMemory touched{.inputs = {byte_extent(softmax_lse)}, .outputs = {byte_extent(probs)}};
-  for (const at::Tensor& each : in.tensors()) touched.inputs.push_back(byte_extent(each));
+  for (const auto& [name, each] : in.tensors()) touched.inputs.push_back(byte_extent(each));
   launch_kernel(placement_of(q), kernel, grid, kAttnProbsThreads,
                 AttnProbsArgs{fwd, probs.mutable_data_ptr()}, touched);
   return probs;

@@ -109,7 +109,8 @@ class AttentionGradients : public torch::autograd::Function<AttentionGradients> 
 
 FwdResult fwd_autograd(FLASHATTN_FWD_PARAMETERS) {
   const FwdInputs in{FLASHATTN_FWD_ARGUMENTS};
-  check_devices(in);  // here fake tensors still tell their device; below they are all meta
+  in.tensors()
+      .check_devices();  // here fake tensors still tell their device; below they are all meta
   const at::Tensor bias = or_undefined(attn_bias), sink = or_undefined(sinks);
   const at::Tensor slopes = or_undefined(alibi_slopes);
   if (need_gradients({&q, &k, &v, &bias, &sink, &slopes})) {

@@ -17,8 +17,8 @@
 namespace flashattn {
 namespace {
 
-// Layout of the tensor; its last dimension is contiguous. Rows that belong to no sequence, or lie
-// behind the keys that are used, are never written: their gradient is 0.
+// Rows that belong to no sequence, or lie behind the keys that are used, are never written: their
+// gradient is 0.
 at::Tensor like(const at::Tensor& tensor, const FwdInputs& in) {
   const bool has_gaps = in.varlen() || in.seqused_k.has_value();
   at::Tensor gradient = empty_in_layout_of(tensor);
@@ -105,6 +105,7 @@ void bwd_into(FLASHATTN_BWD_INTO_PARAMETERS) {
   const at::Tensor lse = softmax_lse.contiguous();
   const Gradients gradients{in, dout, out, lse, dq, dk, dv, {}};
   BackwardLaunches(gradients, shape).run();
+  mark_written({{"dq", dq}, {"dk", dk}, {"dv", dv}});
 }
 
 void bwd_into_meta(FLASHATTN_BWD_INTO_PARAMETERS) {

@@ -130,7 +130,7 @@ void BackwardLaunches::launch(Gradient gradient, BwdArgs args) {
 TouchedMemory BackwardLaunches::touched(Gradient gradient) const {
   const Gradients& g = gradients_;
   TouchedMemory memory;
-  for (const at::Tensor& each : g.in.tensors()) memory.inputs.push_back(byte_extent(each));
+  for (const auto& [name, each] : g.in.tensors()) memory.inputs.push_back(byte_extent(each));
   for (const at::Tensor* each : {&g.dout, &g.out, &g.lse})
     memory.inputs.push_back(byte_extent(*each));
   memory.outputs = {byte_extent(statistics_)};

@@ -1,5 +1,6 @@
 #include "ops/checks.h"
 
+#include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
 
 #include <cmath>
@@ -218,32 +219,46 @@ void check_offsets(const char* name, const at::Tensor& offsets, int64_t rows, co
 
 }  // namespace
 
-std::vector<at::Tensor> FwdInputs::tensors() const {
-  std::vector<at::Tensor> given{q, k, v};
-  for (const OptionalTensor* each :
-       {&alibi_slopes, &attn_bias, &sinks, &cu_seqlens_q, &cu_seqlens_k, &seqused_k, &rng_state}) {
-    if (each->has_value()) given.push_back(**each);
+NamedTensors::NamedTensors(std::initializer_list<std::pair<const char*, OptionalTensor>> tensors) {
+  each_.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor) each_.push_back({name, *tensor});
   }
-  return given;
 }
 
-void check_devices(const FwdInputs& in) {
-  const at::Device device = in.q.device();
-  TORCH_CHECK_VALUE(in.k.device() == device && in.v.device() == device,
-                    "q, k and v must be on the same device: q is on ", device, ", k on ",
-                    in.k.device(), ", v on ", in.v.device());
-  const auto same = [&](const char* name, const OptionalTensor& tensor) {
-    TORCH_CHECK_VALUE(!tensor || tensor->device() == device, name, " must be on the device of q, ",
-                      device, "; it is on ", tensor->device());
-  };
-  same("alibi_slopes", in.alibi_slopes);
-  same("attn_bias", in.attn_bias);
-  same("sinks", in.sinks);
-  same("cu_seqlens_q", in.cu_seqlens_q);
-  same("cu_seqlens_k", in.cu_seqlens_k);
-  same("seqused_k", in.seqused_k);
-  same("rng_state", in.rng_state);
-  check_served_device("q", in.q);
+void NamedTensors::add(const NamedTensors& others) {
+  each_.insert(each_.end(), others.begin(), others.end());
+}
+
+void NamedTensors::check_devices() const {
+  const auto& [first_name, first] = each_.front();
+  check_served_device(first_name, first);
+  for (const auto& [name, tensor] : each_) {
+    TORCH_CHECK_VALUE(tensor.device() == first.device(), name, " must be on the device of ",
+                      first_name, ", ", first.device(), "; it is on ", tensor.device());
+  }
+}
+
+void NamedTensors::refuse_gradients(const char* op) const {
+  if (!c10::GradMode::is_enabled()) return;
+  for (const auto& [name, tensor] : each_) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!tensor.requires_grad(), name, " requires grad, but ", op,
+                                " has no backward: call it under torch.no_grad(), or pass ", name,
+                                ".detach()");
+  }
+}
+
+NamedTensors FwdInputs::tensors() const {
+  return {{"q", q},
+          {"k", k},
+          {"v", v},
+          {"alibi_slopes", alibi_slopes},
+          {"attn_bias", attn_bias},
+          {"sinks", sinks},
+          {"cu_seqlens_q", cu_seqlens_q},
+          {"cu_seqlens_k", cu_seqlens_k},
+          {"seqused_k", seqused_k},
+          {"rng_state", rng_state}};
 }
 
 void check_served_device(const char* name, const at::Tensor& tensor) {
@@ -278,7 +293,7 @@ void check_asked(const FwdInputs& in, bool bias_gradient, bool sinks_gradient) {
 }
 
 FwdShape check_fwd(const FwdInputs& in) {
-  check_devices(in);
+  in.tensors().check_devices();
   const bool varlen = in.varlen();
   const Named query{
       "q", "query",

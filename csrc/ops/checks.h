@@ -5,13 +5,39 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flashattn {
 
 using OptionalTensor = std::optional<at::Tensor>;
+
+// An op's tensors, by the names of its schema. Those that are not given are left out.
+class NamedTensors {
+ public:
+  struct Each {
+    const char* name;
+    at::Tensor tensor;
+  };
+
+  NamedTensors(std::initializer_list<std::pair<const char*, OptionalTensor>> tensors);
+  void add(const NamedTensors& others);
+
+  auto begin() const { return each_.begin(); }
+  auto end() const { return each_.end(); }
+
+  // All where the first one is, and that is a device that this build serves.
+  void check_devices() const;
+
+  // None requires grad where gradients are recorded, for an op that has none.
+  void refuse_gradients(const char* op) const;
+
+ private:
+  std::vector<Each> each_;
+};
 
 // All that flashattn_rocm::fwd takes; its schema (library.cpp) has the same names in the same
 // order.
@@ -37,8 +63,7 @@ struct FwdInputs {
   const OptionalTensor& rng_state;  // int64 (seed, offset); with dropout_p 0 without effect
 
   bool varlen() const { return cu_seqlens_q.has_value(); }
-  // Those that are given, q, k and v first.
-  std::vector<at::Tensor> tensors() const;
+  NamedTensors tensors() const;  // q, k and v first
 };
 
 // torch registers plain functions, so the list has to be written out once.
@@ -88,9 +113,6 @@ FwdShape check_fwd(const FwdInputs& inputs);
 
 // Lengths that lie on the device: each within what is there. Reads them, so for cpu tensors only.
 void check_lengths(const FwdInputs& inputs);
-
-// All on one device, and on one that this build serves: cpu, or cuda of a ROCm torch.
-void check_devices(const FwdInputs& inputs);
 
 // Which of these gradients are asked for can be given.
 void check_asked(const FwdInputs& inputs, bool bias_gradient, bool sinks_gradient);

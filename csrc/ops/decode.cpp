@@ -1,38 +1,58 @@
 #include "ops/decode.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/decode_tile.h"
 #include "core/grid.h"
 #include "ops/decode_plan.h"
-#include "ops/dispatch.h"
 #include "ops/fwd.h"
-#include "ops/kv_cache.h"
 #include "ops/fwd_arguments.h"
+#include "ops/kv_cache.h"
 #include "ops/launch_kernel.h"
 #include "ops/placement.h"
+#include "ops/redispatch.h"
 #include "ops/views.h"
 
 namespace flashattn {
 namespace {
 
 constexpr const char* kFamily = "decode";
+constexpr double kNoKey = -std::numeric_limits<double>::infinity();  // its log-sum-exp
 
 struct DecodeInputs {
   const at::Tensor& q;
-  const CacheInputs& cache;
+  CacheInputs cache;
   const OptionalTensor& alibi_slopes;
   const OptionalTensor& sinks;
   const OptionalTensor& cu_seqlens_q;
   c10::SymInt max_seqlen_q;
 
   bool packed() const { return cu_seqlens_q.has_value(); }
+
+  NamedTensors tensors() const {
+    NamedTensors given{
+        {"q", q}, {"alibi_slopes", alibi_slopes}, {"sinks", sinks}, {"cu_seqlens_q", cu_seqlens_q}};
+    given.add(cache.contents());
+    given.add(cache.indices());
+    return given;
+  }
 };
+
+#define FLASHATTN_DECODE_INPUTS                                                               \
+  {q,                                                                                         \
+   {k_cache, v_cache, cache_seqlens, cache_batch_idx, cache_leftpad, block_table, seqlen_new, \
+    k_scale, v_scale},                                                                        \
+   alibi_slopes,                                                                              \
+   sinks,                                                                                     \
+   cu_seqlens_q,                                                                              \
+   max_seqlen_q}
 
 FwdShape shape_of(const DecodeInputs& in) {
   const at::Tensor& k = in.cache.k_cache;
@@ -48,7 +68,6 @@ FwdShape shape_of(const DecodeInputs& in) {
 
 void check_query(const DecodeInputs& in) {
   const at::Tensor& q = in.q;
-  check_served_device("q", q);
   TORCH_CHECK_TYPE(q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16,
                    "FlashAttention only support fp16 and bf16 data type: q has ", dtype_name(q));
   TORCH_CHECK_VALUE(q.dim() == (in.packed() ? 3 : 4), "q must have shape ",
@@ -69,6 +88,7 @@ void check_query(const DecodeInputs& in) {
 
 FwdShape check(const DecodeInputs& in, std::optional<double> softmax_scale, double softcap,
                int64_t num_splits) {
+  in.tensors().check_devices();
   check_query(in);
   const c10::SymInt batch = in.packed() ? in.cu_seqlens_q->sym_size(0) - 1 : in.q.sym_size(0);
   in.cache.check(in.q, batch);
@@ -76,10 +96,11 @@ FwdShape check(const DecodeInputs& in, std::optional<double> softmax_scale, doub
   TORCH_CHECK_VALUE(shape.head_dim == in.cache.k_cache.sym_size(3),
                     "q and k_cache must have the same head_dim: ", shape_name(in.q), " and ",
                     shape_name(in.cache.k_cache));
+  const int most = max_decode_columns(in.cache.format());
   for (const c10::SymInt& columns : {shape.head_dim, shape.head_dim_v}) {
-    TORCH_CHECK_VALUE(columns >= 1 && columns <= max_head_dim(Element::f16),
-                      "FlashAttention forward only supports head dimension at most ",
-                      max_head_dim(Element::f16), "; got ", columns);
+    TORCH_CHECK_VALUE(columns >= 1 && columns <= most,
+                      "FlashAttention forward only supports head dimension at most ", most,
+                      "; got ", columns);
   }
   TORCH_CHECK_VALUE(shape.heads_kv == 0 ? shape.heads_q == 0 : shape.heads_q % shape.heads_kv == 0,
                     "Number of heads in key/value must divide number of heads in query: q has ",
@@ -185,21 +206,15 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
   args.tiles = plan.tiles;
   args.splits = plan.splits;
 
-  TouchedMemory touched{
-      .inputs = {byte_extent(q), byte_extent(in.cache.k_cache), byte_extent(in.cache.v_cache)},
-      .outputs = {byte_extent(out), byte_extent(lse)}};
-  for (const at::Tensor& tensor : in.cache.indices()) touched.inputs.push_back(byte_extent(tensor));
-  if (in.alibi_slopes) touched.inputs.push_back(byte_extent(*in.alibi_slopes));
-  if (in.cu_seqlens_q) touched.inputs.push_back(byte_extent(*in.cu_seqlens_q));
-  for (const OptionalTensor* scale : {&in.cache.k_scale, &in.cache.v_scale}) {
-    if (scale->has_value()) touched.inputs.push_back(byte_extent(**scale));
-  }
+  TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
+  for (const auto& [name, tensor] : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
   if (sinks.defined()) touched.inputs.push_back(byte_extent(sinks));
   at::Tensor partial_o, partial_lse;
   if (plan.splits > 1) {
     args.partials.rows = lse.numel();
     partial_o = at::empty({plan.splits, lse.numel(), args.head_dim_v}, lse.options());
     partial_lse = at::empty({plan.splits, lse.numel()}, lse.options());
+    if (in.packed()) partial_lse.fill_(kNoKey);  // of rows past the last sequence
     args.partials.o = partial_o.mutable_data_ptr<float>();
     args.partials.lse = partial_lse.mutable_data_ptr<float>();
     touched.outputs.push_back(byte_extent(partial_o));
@@ -214,14 +229,13 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
 }  // namespace
 
 DecodeResult decode(FLASHATTN_DECODE_PARAMETERS) {
-  const CacheInputs cache{k_cache,     v_cache,    cache_seqlens, cache_batch_idx, cache_leftpad,
-                          block_table, seqlen_new, k_scale,       v_scale};
-  const DecodeInputs in{q, cache, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q};
+  const DecodeInputs in FLASHATTN_DECODE_INPUTS;
   const FwdShape shape = check(in, softmax_scale, softcap, num_splits);
-  cache.check_values();
+  in.cache.check_values();
   const c10::DeviceGuard guard(q.device());
   DecodeResult result = allocate_result(in, shape);
-  const at::Tensor& lse = std::get<1>(result);
+  const auto& [out, lse] = result;
+  if (in.packed()) out.zero_();  // rows past the last sequence belong to no workgroup
   if (lse.numel() == 0 || shape.seqlen_q == 0) return result;  // HIP has no empty grids
   const at::Tensor float_sinks = sinks ? sinks->to(at::kFloat).contiguous() : at::Tensor();
   DecodeArgs args = arguments(in, shape, result, float_sinks);
@@ -243,10 +257,17 @@ DecodeResult decode(FLASHATTN_DECODE_PARAMETERS) {
 }
 
 DecodeResult decode_meta(FLASHATTN_DECODE_PARAMETERS) {
-  const CacheInputs cache{k_cache,     v_cache,    cache_seqlens, cache_batch_idx, cache_leftpad,
-                          block_table, seqlen_new, k_scale,       v_scale};
-  const DecodeInputs in{q, cache, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q};
+  const DecodeInputs in FLASHATTN_DECODE_INPUTS;
   return allocate_result(in, check(in, softmax_scale, softcap, num_splits));
+}
+
+DecodeResult decode_autograd(FLASHATTN_DECODE_PARAMETERS) {
+  const NamedTensors tensors = DecodeInputs FLASHATTN_DECODE_INPUTS.tensors();
+  tensors.check_devices();  // here fake tensors still tell their device; below they are all meta
+  tensors.refuse_gradients("attention over a KV cache");
+  static const auto op = find_op<decltype(decode)>("flashattn_rocm::decode");
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return op.call(FLASHATTN_DECODE_ARGUMENTS);
 }
 
 }  // namespace flashattn

@@ -69,6 +69,14 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
 
 }  // namespace
 
+int max_decode_columns(KvFormat format) {
+  int most = 0;
+  for (const DecodeKernel& kernel : kDecodeKernels) {
+    if (kernel.format == format) most = std::max(most, kernel.tile.head_dim);
+  }
+  return most;
+}
+
 DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits) {
   const DecodeKernel& kernel = choose(problem);
   const int64_t tiles = ceil_div(problem.rows, kernel.tile.rows);

@@ -27,6 +27,9 @@ struct DecodePlan {
   int splits;
 };
 
+// The largest head_dim and head_dim_v that a kernel has for caches of the format.
+int max_decode_columns(KvFormat format);
+
 // num_splits: 0 leaves the number to us. Throws std::out_of_range when no kernel has the columns.
 DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits);
 

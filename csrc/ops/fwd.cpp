@@ -43,7 +43,7 @@ bool rows_of_chunks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 TouchedMemory touched_by(const FwdInputs& in, const at::Tensor& sinks, const FwdResult& result) {
   const auto& [out, lse] = result;
   TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
-  for (const at::Tensor& tensor : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
+  for (const auto& [name, tensor] : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
   if (sinks.defined()) touched.inputs.push_back(byte_extent(sinks));
   return touched;
 }

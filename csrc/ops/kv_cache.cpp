@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/dispatch.h"
+#include "ops/decode_plan.h"
 #include "ops/views.h"
 
 namespace flashattn {
@@ -17,8 +17,6 @@ void check_same(const at::Tensor& q, const char* name, const at::Tensor& cache) 
                    " has ", dtype_name(cache), "; allowed is also torch.int8 with scales");
   TORCH_CHECK_TYPE(!int8 || q.scalar_type() == at::kHalf,
                    "an int8 cache is served for torch.float16 queries; q has ", dtype_name(q));
-  TORCH_CHECK_VALUE(cache.device() == q.device(), name, " must be on the device of q, ", q.device(),
-                    "; it is on ", cache.device());
   TORCH_CHECK_VALUE(
       cache.dim() == 4, name,
       " must have shape (batch_size_cache, seqlen_cache, num_heads_k, head_size), or "
@@ -29,19 +27,9 @@ void check_same(const at::Tensor& q, const char* name, const at::Tensor& cache) 
                     " must have contiguous last dimension; its stride is ", cache.sym_stride(-1));
 }
 
-void check_index_of(const char* name, const OptionalTensor& index, const at::Tensor& q,
-                    const c10::SymInt& batch) {
-  if (!index) return;
-  check_index(name, *index, batch);
-  TORCH_CHECK_VALUE(index->device() == q.device(), name, " must be on the device of q, ",
-                    q.device(), "; it is on ", index->device());
-}
-
-void check_table(const at::Tensor& table, const at::Tensor& q, const c10::SymInt& batch) {
+void check_table(const at::Tensor& table, const c10::SymInt& batch) {
   TORCH_CHECK_TYPE(table.scalar_type() == at::kInt,
                    "block_table must have dtype torch.int32; it has ", dtype_name(table));
-  TORCH_CHECK_VALUE(table.device() == q.device(), "block_table must be on the device of q, ",
-                    q.device(), "; it is on ", table.device());
   TORCH_CHECK_VALUE(table.dim() == 2 && table.sym_size(0) == batch,
                     "block_table must have shape (batch_size, max_num_blocks_per_seq) = (", batch,
                     ", ...); it has shape ", shape_name(table));
@@ -56,9 +44,6 @@ void check_scale(const char* name, const OptionalTensor& scale, const at::Tensor
   if (!wanted) return;
   TORCH_CHECK_TYPE(scale->scalar_type() == at::kFloat, name,
                    " must have dtype torch.float32; it has ", dtype_name(*scale));
-  TORCH_CHECK_VALUE(scale->device() == cache.device(), name,
-                    " must be on the device of the cache, ", cache.device(), "; it is on ",
-                    scale->device());
   TORCH_CHECK_VALUE(scale->dim() == 3 && scale->sym_size(0) == cache.sym_size(0) &&
                         scale->sym_size(1) == cache.sym_size(1) &&
                         scale->sym_size(2) == cache.sym_size(2),
@@ -74,12 +59,22 @@ KvScales view_of_scale(const OptionalTensor& scale) {
           .head_stride = scale->stride(2)};
 }
 
-// Of int8: 8 bytes a lane, at multiples of 4.
-bool has_rows_of_bytes8(const at::Tensor& cache) {
-  if (cache.size(3) % 8 != 0 || cache.stride(1) > 1 << 22) return false;
-  const TensorView view = view_of(cache);
-  const auto address = reinterpret_cast<uintptr_t>(view.data);
-  return (address | view.batch_stride | view.row_stride | view.head_stride) % 4 == 0;
+// A lane loads 8 bytes at a time, at multiples of 4; a step of 16 keys is addressed by 31 bits.
+void check_bytes(const char* name, const at::Tensor& cache) {
+  constexpr int64_t kChunk = 8, kAligned = 4, kMostBetweenKeys = 1 << 22;
+  const int most = max_decode_columns(KvFormat::int8);
+  TORCH_CHECK_VALUE(cache.sym_size(3) % kChunk == 0 && cache.sym_size(3) <= most,
+                    "an int8 cache must have a head_dim that is a multiple of ", kChunk,
+                    " and at most ", most, "; ", name, " has shape ", shape_name(cache));
+  bool aligned = cache.sym_storage_offset() % kAligned == 0;
+  for (const int64_t dim : {0, 1, 2}) {
+    aligned = aligned && (cache.sym_size(dim) <= 1 || cache.sym_stride(dim) % kAligned == 0);
+  }
+  TORCH_CHECK_VALUE(aligned && cache.sym_stride(1) <= kMostBetweenKeys,
+                    "rows of an int8 cache must begin at multiples of ", kAligned,
+                    " bytes, those of a head at most ", kMostBetweenKeys, " bytes apart; ", name,
+                    " has strides ", cache.sym_strides(), " and storage offset ",
+                    cache.sym_storage_offset());
 }
 
 void check_pages(const CacheInputs& in) {
@@ -140,7 +135,7 @@ KvFormat CacheInputs::format() const {
 }
 
 bool CacheInputs::rows_of_chunks() const {
-  if (format() == KvFormat::int8) return has_rows_of_bytes8(k_cache) && has_rows_of_bytes8(v_cache);
+  if (format() == KvFormat::int8) return true;  // or check() refuses it
   return has_rows_of_chunks(k_cache) && has_rows_of_chunks(v_cache);
 }
 
@@ -154,10 +149,10 @@ void CacheInputs::check(const at::Tensor& q, const c10::SymInt& batch) const {
   TORCH_CHECK_TYPE(k_cache.scalar_type() == v_cache.scalar_type(),
                    "k_cache and v_cache must have the same dtype: ", dtype_name(k_cache), " and ",
                    dtype_name(v_cache));
-  TORCH_CHECK_VALUE(
-      format() == KvFormat::plain || (k_cache.sym_size(3) % 8 == 0 && v_cache.sym_size(3) % 8 == 0),
-      "an int8 cache must have a head_dim that is a multiple of 8; k_cache has shape ",
-      shape_name(k_cache), ", v_cache ", shape_name(v_cache));
+  if (format() == KvFormat::int8) {
+    check_bytes("k_cache", k_cache);
+    check_bytes("v_cache", v_cache);
+  }
   check_scale("k_scale", k_scale, k_cache);
   check_scale("v_scale", v_scale, v_cache);
   for (const int64_t dim : {0, 1, 2}) {
@@ -165,11 +160,11 @@ void CacheInputs::check(const at::Tensor& q, const c10::SymInt& batch) const {
                       "k_cache and v_cache must have the same sizes but the last: ",
                       shape_name(k_cache), " and ", shape_name(v_cache));
   }
-  if (block_table) check_table(*block_table, q, batch);
+  if (block_table) check_table(*block_table, batch);
   if (paged()) check_pages(*this);
-  check_index_of("cache_seqlens", seqlens, q, batch);
-  check_index_of("cache_batch_idx", batch_idx, q, batch);
-  check_index_of("cache_leftpad", leftpad, q, batch);
+  if (seqlens) check_index("cache_seqlens", *seqlens, batch);
+  if (batch_idx) check_index("cache_batch_idx", *batch_idx, batch);
+  if (leftpad) check_index("cache_leftpad", *leftpad, batch);
   TORCH_CHECK_VALUE(paged() || batch_idx || k_cache.sym_size(0) == batch, "k_cache holds ",
                     k_cache.sym_size(0), " sequences and q ", batch,
                     "; they must be as many, or cache_batch_idx say which belong together");
@@ -222,12 +217,15 @@ KvCache CacheInputs::view() const {
   return cache;
 }
 
-std::vector<at::Tensor> CacheInputs::indices() const {
-  std::vector<at::Tensor> given;
-  for (const OptionalTensor* each : {&seqlens, &batch_idx, &leftpad, &block_table}) {
-    if (each->has_value()) given.push_back(**each);
-  }
-  return given;
+NamedTensors CacheInputs::contents() const {
+  return {{"k_cache", k_cache}, {"v_cache", v_cache}, {"k_scale", k_scale}, {"v_scale", v_scale}};
+}
+
+NamedTensors CacheInputs::indices() const {
+  return {{"cache_seqlens", seqlens},
+          {"cache_batch_idx", batch_idx},
+          {"cache_leftpad", leftpad},
+          {"block_table", block_table}};
 }
 
 }  // namespace flashattn

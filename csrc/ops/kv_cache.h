@@ -4,8 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 
-#include <vector>
-
 #include "core/decode_args.h"
 #include "ops/checks.h"
 
@@ -14,20 +12,20 @@ namespace flashattn {
 struct CacheInputs {
   const at::Tensor& k_cache;
   const at::Tensor& v_cache;
-  const OptionalTensor& seqlens;  // keys before this call; none: the cache is full
-  const OptionalTensor& batch_idx;
-  const OptionalTensor& leftpad;
-  const OptionalTensor& block_table;
-  c10::SymInt seqlen_new;         // keys that come to them in this call
-  const OptionalTensor& k_scale;  // of an int8 cache, and of no other
-  const OptionalTensor& v_scale;
+  OptionalTensor seqlens;  // keys before this call; none: the cache is full
+  OptionalTensor batch_idx;
+  OptionalTensor leftpad;
+  OptionalTensor block_table;
+  c10::SymInt seqlen_new;  // keys that come to them in this call
+  OptionalTensor k_scale;  // of an int8 cache, and of no other
+  OptionalTensor v_scale;
 
   KvFormat format() const;
   bool rows_of_chunks() const;  // both caches allow Access::chunks
   bool paged() const { return block_table.has_value(); }
   c10::SymInt capacity() const;  // keys of a sequence at most
 
-  // Shapes, dtypes, strides and devices, for sequences of `batch` queries like `q`. Throws
+  // Shapes, dtypes and strides, for sequences of `batch` queries like `q`. Throws
   // TypeError or ValueError that names the argument, its value and what is allowed.
   void check(const at::Tensor& q, const c10::SymInt& batch) const;
 
@@ -37,7 +35,8 @@ struct CacheInputs {
   void check_values() const;
 
   KvCache view() const;
-  std::vector<at::Tensor> indices() const;  // those that are given
+  NamedTensors contents() const;  // keys, values and scales
+  NamedTensors indices() const;
 };
 
 }  // namespace flashattn

@@ -1,15 +1,11 @@
 #include "ops/launch_kernel.h"
 
-#include <mutex>
-
 namespace flashattn {
-namespace {
 
-std::mutex one_at_a_time;
-
-}  // namespace
-
-SimulatorTurn::SimulatorTurn() { one_at_a_time.lock(); }
-SimulatorTurn::~SimulatorTurn() { one_at_a_time.unlock(); }
+void mark_written(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
 
 }  // namespace flashattn

@@ -2,8 +2,10 @@
 // shown.
 #pragma once
 
+#include <mutex>
 #include <string_view>
 
+#include "ops/checks.h"
 #include "ops/placement.h"
 #include "runtime/code_object.h"
 #include "runtime/host_memory.h"
@@ -14,13 +16,7 @@ namespace flashattn {
 // Launches on the simulator take turns. Its memory map belongs to the process: two threads that
 // share a tensor would register its bytes twice, or the first to finish would take them from the
 // other. That costs little, since each launch uses every core.
-class SimulatorTurn {
- public:
-  SimulatorTurn();
-  ~SimulatorTurn();
-  SimulatorTurn(const SimulatorTurn&) = delete;
-  SimulatorTurn& operator=(const SimulatorTurn&) = delete;
-};
+inline std::mutex simulator_turn;
 
 // family: of code objects (runtime/package.h).
 template <class Args>
@@ -33,9 +29,12 @@ void launch_kernel(const Placement& place, std::string_view kernel, const Grid& 
     launch(target, grid, threads, args);
     return;
   }
-  const SimulatorTurn turn;
+  const std::lock_guard turn(simulator_turn);
   const HostRegistration visible(place.api, touched);
   launch(target, grid, threads, args);
 }
+
+// Arguments that a kernel has changed in place: autograd then knows a saved one as stale.
+void mark_written(const NamedTensors& tensors);
 
 }  // namespace flashattn

@@ -83,11 +83,15 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
   m.impl("fwd", &flashattn::fwd_autograd);
   m.impl("bwd", &flashattn::bwd_autograd);
   m.impl("attn_probs", &flashattn::attn_probs_autograd);
+  m.impl("decode", &flashattn::decode_autograd);
+  m.impl("append_kv_", &flashattn::append_kv_autograd);
 }
 
 static void serve_autocast(torch::Library& m) {
   m.impl("fwd", &flashattn::fwd_autocast);
   m.impl("attn_probs", &flashattn::attn_probs_autocast);
+  m.impl("decode", &flashattn::decode_autocast);
+  m.impl("append_kv_", &flashattn::append_kv_autocast);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, AutocastCPU, m) { serve_autocast(m); }

@@ -158,6 +158,15 @@ def test_opcheck_of_results_in_place():
     torch.library.opcheck(bwd_into.default, (*backward_inputs(*qkv), *targets), {"causal": True})
 
 
+def test_results_in_place_count_as_changes():
+    arguments = backward_inputs(*make_qkv())
+    targets = [torch.zeros_like(x) for x in arguments[1:4]]
+    bwd_into(*arguments, *targets)
+    assert [target._version for target in targets] == [1, 1, 1]
+    with torch.inference_mode():
+        bwd_into(*arguments, *(torch.zeros_like(x) for x in targets))
+
+
 def test_opcheck_of_packs():
     cu = torch.tensor([0, *itertools.accumulate([5, 0, 7])], dtype=torch.int32)
     options = {"cu_seqlens_q": cu, "cu_seqlens_k": cu, "max_seqlen_q": 7, "max_seqlen_k": 7}

@@ -127,3 +127,44 @@ def test_the_unchecked_card_still_serves_good_sequences(monkeypatch):
     call["block_table"] = call["block_table"].clone()
     call["block_table"][1, 0] = -5
     assert flash_attn_with_kvcache(**call)[0].equal(want[0])
+
+
+def append(**changes):
+    cache = Cache.dense([20, 7])
+    call = {"k_cache": cache.k, "v_cache": cache.v, "k": NEW, "v": NEW, **cache.indices}
+    return torch.ops.flashattn_rocm.append_kv_(**(call | changes))
+
+
+def test_append_refuses_before_it_reads():
+    turn = {"rotary_cos": ANGLES, "rotary_sin": ANGLES}
+    with pytest.raises(TypeError, match=r"k has torch.float16, v has torch.bfloat16"):
+        append(v=NEW.bfloat16())
+    with pytest.raises(ValueError, match=r"k must have shape \(batch_size, .*; it has shape \[64\]"):
+        append(k=NEW[0, 0, 0])
+    with pytest.raises(ValueError, match="q must be on the device of k, cpu; it is on meta"):
+        append(q=NEW.to("meta"), **turn)
+    with pytest.raises(ValueError, match="k_cache must be on the device of k, cpu; it is on meta"):
+        append(k_cache=Cache.dense([20, 7]).k.to("meta"))
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("alibi_slopes", torch.ones(4)),
+        ("sinks", torch.ones(4)),
+        ("block_table", torch.zeros(2, 3).int()),
+        ("cache_seqlens", int32(1, 2)),
+    ],
+)
+def test_devices_must_agree(name, tensor):
+    with pytest.raises(ValueError, match=f"{name} must be on the device of q, cpu; it is on meta"):
+        flash_attn_with_kvcache(**paged(**{name: tensor.to("meta")}))
+
+
+def test_device_of_packed_offsets():
+    cache = Cache.paged([20, 7])
+    cu_seqlens_q = int32(0, 1, 2).to("meta")
+    with pytest.raises(ValueError, match="cu_seqlens_q must be on the device of q"):
+        torch.ops.flashattn_rocm.decode(
+            randn(2, 4, 64), cache.k, cache.v, **cache.indices, cu_seqlens_q=cu_seqlens_q, max_seqlen_q=1
+        )

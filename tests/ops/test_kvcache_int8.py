@@ -149,3 +149,33 @@ def test_a_row_that_is_not_finite_stays_so(bad):
     scales = [torch.zeros(1, 64, 1) for _ in range(2)]
     out = flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=0, k_scale=scales[0], v_scale=scales[1])
     assert out.isnan().all()
+
+
+def bytes_of(head_dim, device="cpu"):
+    """Arguments of a call that appends to an int8 cache."""
+    caches = {f"{name}_cache": torch.zeros(1, 25, 2, head_dim, dtype=torch.int8) for name in "kv"}
+    scales = {f"{name}_scale": torch.zeros(1, 25, 2) for name in "kv"}
+    new = {name: randn(1, 1, heads, head_dim) for name, heads in (("q", 4), ("k", 2), ("v", 2))}
+    call = {**new, **caches, **scales, "cache_seqlens": torch.zeros(1, dtype=torch.int32)}
+    return {name: x.to(device) for name, x in call.items()}
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_head_dim_without_a_kernel_is_refused_before_the_append(device):
+    call = bytes_of(192, device)
+    with pytest.raises(ValueError, match=r"int8 cache .* at most 128; k_cache has shape \[1, 25, 2, 192\]"):
+        flash_attn_with_kvcache(**call)
+    if device == "cpu":
+        assert not call["k_cache"].any()
+        assert not call["k_scale"].any()
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("change", ["strides", "offset"])
+def test_rows_at_odd_bytes_are_refused(device, change):
+    call = bytes_of(64, device)
+    size = {"strides": (1, 25, 2, 66), "offset": (1, 25, 2, 128)}[change]
+    rows = torch.zeros(size, dtype=torch.int8, device=device)
+    call["v_cache"] = rows[..., 1:65] if change == "offset" else rows[..., :64]
+    with pytest.raises(ValueError, match=r"multiples of 4 bytes.* v_cache has strides"):
+        flash_attn_with_kvcache(**call)

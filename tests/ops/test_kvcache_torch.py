@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.library import opcheck
 
 from flashattn_rocm import flash_attn_with_kvcache
@@ -96,3 +97,36 @@ def test_paged_varlen_is_each_sequence_by_itself():
         torch.testing.assert_close(out[first : first + n], want[0], rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(lse[:, first : first + n], want_lse[0], rtol=1e-4, atol=1e-4)
         first += n
+
+
+@pytest.mark.parametrize("num_splits", [1, 3])
+def test_rows_past_the_last_sequence_are_zeros(num_splits):
+    cache = Cache.paged([70, 40])
+    q = randn(9, 4, 64)
+    packed = {"cu_seqlens_q": torch.tensor([0, 2, 5]).int(), "max_seqlen_q": 3, "num_splits": num_splits}
+    junk = [torch.full((3, 4, 9, 64), torch.nan) for _ in range(4)]  # for the allocator to give again
+    del junk
+    out, _ = ops().decode(q, cache.k, cache.v, **cache.indices, **packed)
+    assert (out[:5] != 0).any()
+    assert (out[5:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["q", "k_cache", "v_cache", "k", "v", "sinks"])
+def test_what_requires_grad_is_refused(name):
+    cache = Cache.dense([20])
+    call = {"q": randn(1, 1, 4, 64), "k_cache": cache.k, "v_cache": cache.v, **cache.indices}
+    call |= {"k": randn(1, 1, 2, 64), "v": randn(1, 1, 2, 64), "sinks": torch.zeros(4)}
+    call[name] = call[name].requires_grad_()
+    with pytest.raises(
+        NotImplementedError, match=rf"{name} requires grad, .* KV cache has no backward: .*no_grad"
+    ):
+        flash_attn_with_kvcache(**call)
+    with torch.no_grad():
+        assert not flash_attn_with_kvcache(**call).requires_grad
+
+
+def test_fake_tensors_tell_their_devices():
+    with FakeTensorMode():
+        q, cache = (torch.empty(1, n, 4, 64, dtype=torch.float16) for n in (1, 20))
+        with pytest.raises(ValueError, match="v_cache must be on the device of q, cpu; it is on cuda:0"):
+            ops().decode(q, cache, torch.empty_like(cache, device="cuda:0"))

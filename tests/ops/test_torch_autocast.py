@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flashattn_rocm import flash_attn_func, flash_attn_varlen_func
+from flashattn_rocm import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 from tests.kit.cases import make_qkv, randn
 from tests.kit.device import DEVICE
 
@@ -91,3 +91,23 @@ def test_compiled():
             return flash_attn_func(q, k, v)
 
     assert attend(q, k, v).equal(flash_attn_func(q.half(), k.half(), v.half()))
+
+
+@pytest.mark.parametrize("cache_dtype", [torch.float16, torch.bfloat16, torch.int8], ids=str)
+def test_what_meets_a_cache_takes_its_dtype(cache_dtype):
+    dtype = torch.float16 if cache_dtype == torch.int8 else cache_dtype
+    scales = {f"{name}_scale": torch.zeros(1, 20, 2) for name in ("k", "v")}
+    angles = torch.rand(20, 16, generator=torch.Generator().manual_seed(1))
+
+    def attend(x, **keywords):
+        caches = [torch.zeros(1, 20, 2, 64, dtype=cache_dtype) for _ in range(2)]
+        keywords |= scales if cache_dtype == torch.int8 else {}
+        turn = {"rotary_cos": angles.to(x.dtype), "rotary_sin": angles.to(x.dtype)}
+        q, k, v = x.split([4, 2, 2], 2)
+        return flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=3, **turn, **keywords)
+
+    x = randn(1, 2, 8, 64, seed=1).float()
+    with autocast(torch.bfloat16):
+        got = attend(x)
+    assert got.dtype == dtype
+    assert got.equal(attend(x.to(dtype)))
