@@ -9,7 +9,15 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from flashattn_rocm.reference import attention_reference, visible_keys
 
-__all__ = ["Accuracy", "measure_accuracy", "torch_math"]
+__all__ = [
+    "MATH_ERRORS_ALLOWED",
+    "MAX_LSE_ERROR",
+    "MIN_COSINE",
+    "Accuracy",
+    "measure_accuracy",
+    "rounding_error",
+    "torch_math",
+]
 
 MATH_ERRORS_ALLOWED = 2.0
 MIN_COSINE = 0.9999

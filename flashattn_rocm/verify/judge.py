@@ -5,12 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Compared", "violation"]
+from flashattn_rocm.accuracy import MATH_ERRORS_ALLOWED, MAX_LSE_ERROR, MIN_COSINE, rounding_error
 
-_MATH_ERRORS_ALLOWED = 2.0
-_MIN_COSINE = 0.9999
-_MAX_LSE_ERROR = 1e-3
-_MAX_FLOAT32_ERROR = 1e-5
+__all__ = ["Compared", "violation"]
 
 
 @dataclass(frozen=True)
@@ -40,21 +37,19 @@ def violation(compared: Compared) -> str:
         return f"{compared.name}: inf or NaN in other places than in float64"
     error = _largest(got - want, finite)
     if compared.name == "lse":
-        return "" if error <= _MAX_LSE_ERROR else f"lse is off by {error:.1e}"
+        return "" if error <= MAX_LSE_ERROR else f"lse is off by {error:.1e}"
     allowed = _allowed_error(compared, want, finite)
     if error > allowed:
         return f"{compared.name} is off by {error:.1e}, allowed are {allowed:.1e}"
     cosine = torch.nn.functional.cosine_similarity(got[finite], want[finite], dim=0).item()
-    if want[finite].any() and cosine < _MIN_COSINE:
+    if want[finite].any() and cosine < MIN_COSINE:
         return f"{compared.name} has cosine {cosine:.5f}"
     return ""
 
 
 def _allowed_error(compared: Compared, want: Tensor, finite: Tensor) -> float:
     math_error = _largest(compared.by_torch.detach().double() - want, finite)
-    largest = _largest(want, finite)
-    allowed = _MATH_ERRORS_ALLOWED * math_error + largest * torch.finfo(compared.got.dtype).eps / 2
-    return max(allowed, _MAX_FLOAT32_ERROR) if compared.got.dtype == torch.float32 else allowed
+    return MATH_ERRORS_ALLOWED * math_error + rounding_error(_largest(want, finite), compared.got.dtype)
 
 
 def _largest(values: Tensor, where: Tensor) -> float:

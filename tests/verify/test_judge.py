@@ -28,9 +28,17 @@ def test_more_than_twice_torchs_error():
     assert "out is off by" in violation(compared((WANT + 4e-3).half(), by_torch=by_torch))
 
 
-def test_float32_is_bounded_by_what_it_can_hold():
-    assert violation(compared((WANT + 9e-6).float(), by_torch=WANT.float())) == ""
-    assert "off by" in violation(compared((WANT + 2e-5).float(), by_torch=WANT.float()))
+@pytest.mark.parametrize("largest", [1e-4, 1.0, 1e3])
+def test_float32_is_bounded_beside_its_largest_entry(largest):
+    """1e-5 of it: an absolute bound would pass any error of small gradients, and refuse large ones."""
+    want = WANT * largest
+    exact = want.float()
+
+    def off_by(relative):
+        return compared((want + relative * largest).float(), want=want, by_torch=exact)
+
+    assert violation(off_by(9e-6)) == ""
+    assert "off by" in violation(off_by(2e-5))
 
 
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])
