@@ -1,6 +1,7 @@
 """The command ``flashattn-rocm verify``."""
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ _LAYERS: dict[str, Callable[[str, bool], Iterator[Outcome]]] = {
     "statistics": verify_statistics,
     "model": verify_model,
 }
+_OF_LAYERS = ("quick", "layer", "json", "plot")  # options that the matrix has no use for
 
 
 def add_verify_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,7 +33,8 @@ def add_verify_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         "verify",
         help="check attention here against float64",
         description="Three layers against float64: outputs of single calls, the running statistics block by "
-        "block, and a real language model end to end. Exit status 1 if a row fails.",
+        "block, and a real language model end to end. Exit status 1 if a row fails, if nothing was run, or "
+        "if a layer that --layer names could not be.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer shapes, blocks and tokens")
     parser.add_argument("--layer", nargs="+", choices=_LAYERS, help="default: all")
@@ -45,10 +48,14 @@ def add_verify_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     parser.add_argument(
         "--matrix", type=Path, metavar="FILE", help="run the support matrix instead, and write its page"
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=functools.partial(_run, parser))
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    if options.matrix is not None:
+        for name in _OF_LAYERS:
+            if getattr(options, name):
+                parser.error(f"argument --{name}: not allowed with argument --matrix")
     device = options.device or ("cuda" if torch.version.hip and torch.cuda.is_available() else "cpu")
     if device == "cuda" and not (torch.version.hip and torch.cuda.is_available()):
         raise RuntimeError("--device cuda: this torch sees no card; `flashattn-rocm doctor` says why")
@@ -59,17 +66,19 @@ def _run(options: argparse.Namespace) -> int:
     if options.matrix is not None:
         return _run_matrix(options.matrix, device, screen)
     outcomes, not_run = _run_layers(options, device, screen)
-    if options.plot is not None:
+    if options.plot is not None and outcomes:
         draw(outcomes, where, options.plot)
+    asked_for_but_not_run = set(options.layer or ()) & set(not_run)
+    ok = bool(outcomes) and all(outcome.passed for outcome in outcomes) and not asked_for_but_not_run
     if options.json:
-        print(json.dumps(as_json(outcomes, not_run, device), indent=1))
+        print(json.dumps(as_json(outcomes, not_run, device, ok), indent=1))
     else:
         screen.print(table(outcomes, where))
         for layer, reason in not_run.items():
             screen.print(f"{layer}: not run: {reason}", markup=False, highlight=False)
-        passed = sum(outcome.passed for outcome in outcomes)
-        screen.print(f"{passed} of {len(outcomes)} rows pass", highlight=False)
-    return 0 if all(outcome.passed for outcome in outcomes) else 1
+        right = sum(outcome.passed for outcome in outcomes)
+        screen.print(f"{right} of {len(outcomes)} rows pass", highlight=False)
+    return 0 if ok else 1
 
 
 def _run_layers(

@@ -47,10 +47,10 @@ def table(outcomes: Sequence[Outcome], where: str) -> Table:
     return result
 
 
-def as_json(outcomes: Sequence[Outcome], not_run: Mapping[str, str], device: str) -> dict[str, Any]:
+def as_json(outcomes: Sequence[Outcome], not_run: Mapping[str, str], device: str, ok: bool) -> dict[str, Any]:
     """The same as one object; "not_run" has the reason of each layer that could not be."""
     return {
-        "ok": all(outcome.passed for outcome in outcomes),
+        "ok": ok,
         "device": device,
         "not_run": dict(not_run),
         "rows": [asdict(outcome) | {"passed": outcome.passed} for outcome in outcomes],

