@@ -43,6 +43,13 @@ from flashattn_rocm.profiling.plots import figure_class
 
 _NO_TERMINAL_WIDTH = 160
 _CAUSAL = {"yes": (True,), "no": (False,), "both": (True, False)}
+_OF_TABLES = ("bench", "seqlens", "head_dim", "causal")
+# What an option leaves without effect; usage that names both is refused.
+_WITHOUT_EFFECT = {
+    "decode": ("shapes", *_OF_TABLES, "impl", "whole"),
+    "shapes": ("quick", *_OF_TABLES),
+    "quick": _OF_TABLES,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
+    _refuse_options_without_effect(parser, options)
     console = Console()
     if not console.is_terminal:
         console = Console(width=_NO_TERMINAL_WIDTH)
@@ -91,6 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _refuse_options_without_effect(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    for name, others in _WITHOUT_EFFECT.items():
+        for other in others:
+            if getattr(options, name) and getattr(options, other):
+                parser.error(f"argument --{other.replace('_', '-')}: not allowed with argument --{name}")
+
+
 def _cases(options: argparse.Namespace) -> list[Case]:
     if options.shapes:
         return [parse_shape(text) for text in options.shapes]
@@ -127,15 +142,22 @@ def _run_decode(options: argparse.Namespace, console: Console) -> int:
         for shape in decode_shapes(options.quick):
             rows.append(run_decode(device, shape))
     finally:  # Ctrl-C keeps what is there
-        console.print(decode_table(rows))
-        console.print(f"Device: {device.description}", markup=False, highlight=False, soft_wrap=True)
-        if options.json is not None:
-            write_decode_json(rows, options.json)
-        if options.out is not None:
-            options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / "decode.md").write_text(decode_markdown(rows))
-            write_decode_csv(rows, options.out / "decode.csv")
+        if rows:
+            _report_decode(options, rows, device, console)
     return 0
+
+
+def _report_decode(
+    options: argparse.Namespace, rows: Sequence[DecodeRow], device: Device, console: Console
+) -> None:
+    console.print(decode_table(rows))
+    console.print(f"Device: {device.description}", markup=False, highlight=False, soft_wrap=True)
+    if options.json is not None:
+        write_decode_json(rows, options.json)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "decode.md").write_text(decode_markdown(rows))
+        write_decode_csv(rows, options.out / "decode.csv")
 
 
 def _measure(
@@ -167,6 +189,8 @@ def _report(options: argparse.Namespace, rows: Sequence[Row], notes: Sequence[st
         console.print(terminal_table(key, members))
     for note in notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+    if not rows:  # results of an earlier run stay
+        return
     written: list[Path] = []
     if options.json is not None:
         write_json(rows, options.json)

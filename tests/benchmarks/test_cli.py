@@ -40,9 +40,34 @@ def test_what_cannot_run_is_said_and_never_a_row(tmp_path, capsys):
     assert "torch_math" not in (tmp_path / "b.json").read_text()
 
 
-def test_nothing_measured_is_a_failure(capsys):
-    assert main(["--shapes", "1,64,64,2,2,32", "--impl", "torch_math"]) == 1
+def test_nothing_measured_is_a_failure_and_writes_nothing(tmp_path, capsys):
+    file = tmp_path / "b.json"
+    file.write_text("of an earlier run")
+    written = ["--json", str(file), "--out", str(tmp_path / "out")]
+    assert main(["--shapes", "1,64,64,2,2,32", "--impl", "torch_math", *written]) == 1
     assert "torch has no device" in capsys.readouterr().out
+    assert file.read_text() == "of an earlier run"
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused", "by"),
+    [
+        (["--decode", "--shapes", "1,64,64,2,2,32"], "--shapes", "--decode"),
+        (["--decode", "--bench", "fwd-d64"], "--bench", "--decode"),
+        (["--decode", "--head-dim", "64"], "--head-dim", "--decode"),
+        (["--decode", "--causal", "no"], "--causal", "--decode"),
+        (["--decode", "--impl", "triton"], "--impl", "--decode"),
+        (["--decode", "--whole"], "--whole", "--decode"),
+        (["--shapes", "1,64,64,2,2,32", "--causal", "yes"], "--causal", "--shapes"),
+        (["--quick", "--seqlens", "64"], "--seqlens", "--quick"),
+    ],
+)
+def test_an_option_without_effect_is_refused(arguments, refused, by, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert f"argument {refused}: not allowed with argument {by}" in capsys.readouterr().err
 
 
 def test_head_dims_without_a_triton_tile_are_said(capsys):

@@ -24,6 +24,19 @@ def test_rows_say_how_fast_unique_bytes_are_read(tmp_path, capsys, monkeypatch):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"decode.md", "decode.csv"}
 
 
+def test_a_run_without_a_row_writes_nothing(tmp_path, monkeypatch, capsys):
+    def fails(device, shape):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(cli, "run_decode", fails)
+    file = tmp_path / "d.json"
+    file.write_text("of an earlier run")
+    assert main(["--decode", "--quick", "--json", str(file), "--out", str(tmp_path / "out")]) == 1
+    assert "benchmark: error: out of memory" in capsys.readouterr().out
+    assert file.read_text() == "of an earlier run"
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_tables_shapes():
     shapes = decode_shapes()
     assert {shape.ratio for shape in shapes} == {1, 4, 6, 8}
