@@ -5,6 +5,7 @@ CI fails when a figure gets worse by more than 2 % (tests/perf). Run this after 
 them, also to the better, and commit the record with it.
 """
 
+import argparse
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +26,9 @@ RECORD = Path(__file__).parents[1] / "tests" / "perf" / "record.json"
 
 def main() -> None:
     """Entry point."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     before = {row.shape: row for row in read_record(RECORD).rows} if RECORD.exists() else {}
     rows = [*measure(), *measure_backward()]
     table = Table(title="B,Sq,Sk,Hq,Hkv,D: simulated cycles", title_justify="left")
