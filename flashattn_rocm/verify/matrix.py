@@ -134,7 +134,8 @@ def _general(cell: Cell) -> str:
 
 
 def _kernels() -> list[str]:
-    names = [kernel["name"] for kernel in read_manifest()["archs"].get(_ARCH, [])]
+    families = (read_manifest("kernels"), read_manifest("decode"))
+    names = [kernel["name"] for family in families for kernel in family["archs"].get(_ARCH, [])]
     return ["## Kernels", "", f"The {len(names)} kernels for {_ARCH} of the build that was tried:", ""] + [
         f"* `{name}`" for name in names
     ]

@@ -15,6 +15,7 @@ from buildlib.kernels import CodeObject, compile_kernels
 from buildlib.options import max_jobs
 from buildlib.paths import BUILD, GENERATED
 from buildlib.tile_config import DecodeKernel, load_config
+from buildlib.toolchain import find_device_compiler
 
 _TUNED_FOR = "gfx906"
 
@@ -37,7 +38,10 @@ def build_decode_kernels(lib: Path) -> None:
         check_decode_resources(code_object.arch, kernels, code_object.resources)
     lib.mkdir(parents=True, exist_ok=True)
     (lib / "decode.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
-    manifest = {c.arch: [_describe(name, c) for name in c.resources] for c in code_objects}
+    manifest = {
+        "compiler": find_device_compiler().text,
+        "archs": {c.arch: [_describe(name, c) for name in c.resources] for c in code_objects},
+    }
     (lib / "decode.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
@@ -78,5 +82,7 @@ def _describe(name: str, code_object: CodeObject) -> dict[str, object]:
         "lds_bytes": found.lds_bytes,
         "vgpr": found.vgprs,
         "sgpr": found.sgprs,
-        "occupancy_waves_per_simd": waves_per_simd(code_object.arch, code_object.resources[name]),
+        "spills": found.vgpr_spills + found.sgpr_spills,
+        "scratch": found.scratch_bytes,
+        "occupancy_waves_per_simd": waves_per_simd(code_object.arch, found),
     }
