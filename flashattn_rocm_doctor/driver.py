@@ -123,4 +123,20 @@ def check_settings(machine: Machine, card_wanted: bool) -> list[Finding]:
                 "Unset FLASHATTN_ROCM_FWD_TILE unless you mean to compare kernels.",
             )
         )
+    findings += _index_checks(environment.get("FLASHATTN_ROCM_CHECK_INDICES"))
     return findings or [ok("settings", "no variable hides a card or forces a kernel")]
+
+
+def _index_checks(value: str | None) -> Iterator[Finding]:
+    """Of cache lengths and page numbers (csrc/ops/kv_cache.cpp)."""
+    name = "FLASHATTN_ROCM_CHECK_INDICES"
+    if value == "1":
+        yield warn(
+            "settings",
+            f"{name}=1 waits for the card in every call with a KV cache",
+            f"Unset {name} unless you look for a wrong length or page number.",
+        )
+    elif value not in (None, "0"):
+        yield warn(
+            "settings", f"{name}={value} is unknown and ignored", f"Set {name} to one of 0, 1, or unset it."
+        )

@@ -44,8 +44,8 @@ def _probe_runtime(torch: Torch | None, package: Package | None, timeout: float)
     libraries = [*_LIBRARIES]
     if torch is not None and torch.hip is not None:
         libraries.insert(0, str(torch.folder / "lib/libamdhip64.so"))
-    bundle = "" if package is None or package.fault else str(package.bundle)
-    return run_probe("hip_probe", bundle, *libraries, timeout=timeout)
+    bundles = [] if package is None or package.fault else list(map(str, package.bundles))
+    return run_probe("hip_probe", *bundles, *libraries, timeout=timeout)
 
 
 def _archs(machine: Machine, launch: ChildReport) -> list[str]:

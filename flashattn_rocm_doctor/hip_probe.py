@@ -1,8 +1,8 @@
 """Probe: a HIP runtime through ctypes, without torch: version, devices, memory, code objects.
 
-    python -m flashattn_rocm_doctor.hip_probe BUNDLE LIBRARY...
+    python -m flashattn_rocm_doctor.hip_probe BUNDLE.hipfb... LIBRARY...
 
-takes the first LIBRARY that can be loaded.
+takes the first LIBRARY that can be loaded, and loads every BUNDLE on each device.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from flashattn_rocm_doctor.child import report
 _SUCCESS = 0
 
 
-def main(bundle: str, libraries: list[str]) -> None:
+def main(bundles: list[str], libraries: list[str]) -> None:
     """Reports the stages "library", "devices" and, for each of them, "device"."""
     hip = _load(libraries)
     if hip is None:
@@ -25,9 +25,8 @@ def main(bundle: str, libraries: list[str]) -> None:
     hip.hipGetErrorName.restype = ctypes.c_char_p
     status = hip.hipGetDeviceCount(ctypes.byref(count))
     report("devices", count=count.value if status == _SUCCESS else 0, error=_error(hip, status))
-    code_objects = Path(bundle).read_bytes() if bundle else b""
     for index in range(count.value if status == _SUCCESS else 0):
-        report("device", index=index, **_device(hip, index, code_objects))
+        report("device", index=index, **_device(hip, index, bundles))
 
 
 def _load(libraries: list[str]) -> ctypes.CDLL | None:
@@ -50,7 +49,7 @@ def _error(hip: ctypes.CDLL, status: int) -> str:
     return "" if status == _SUCCESS else f"{hip.hipGetErrorName(status).decode()} ({status})"
 
 
-def _device(hip: ctypes.CDLL, index: int, code_objects: bytes) -> dict[str, object]:
+def _device(hip: ctypes.CDLL, index: int, bundles: list[str]) -> dict[str, object]:
     name = ctypes.create_string_buffer(256)
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     hip.hipSetDevice(index)
@@ -58,11 +57,13 @@ def _device(hip: ctypes.CDLL, index: int, code_objects: bytes) -> dict[str, obje
     facts: dict[str, object] = {"name": name.value.decode()}
     facts["memory_error"] = _error(hip, hip.hipMemGetInfo(ctypes.byref(free), ctypes.byref(total)))
     facts |= {"free": free.value, "total": total.value, "load_error": ""}
-    if code_objects:
+    for bundle in map(Path, bundles):
         module = ctypes.c_void_p()
-        facts["load_error"] = _error(hip, hip.hipModuleLoadData(ctypes.byref(module), code_objects))
+        if error := _error(hip, hip.hipModuleLoadData(ctypes.byref(module), bundle.read_bytes())):
+            facts["load_error"] = f"{bundle.name}: {error}"
+            break
     return facts
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(*([each for each in sys.argv[1:] if each.endswith(".hipfb") == of] for of in (True, False)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 __all__ = ["Package", "Torch", "find_package", "find_torch"]
 
+_FAMILIES = ("kernels", "decode")  # as in csrc/runtime/package.cpp
 _BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _DEVICE_ID = "hipv4-amdgcn-amd-amdhsa--"
 _EM_AMDGPU = 224
@@ -41,8 +42,8 @@ class Package:
 
     Attributes:
         folder: of the package.
-        kernels: by arch, what the build recorded of each kernel (lib/kernels.json).
-        code_objects: bytes of each arch's code object in lib/kernels.hipfb.
+        kernels: by arch, what the build recorded of each kernel in all bundles.
+        code_objects: by arch, bytes of its code objects in all bundles.
         fault: what is wrong with these files; empty if nothing is.
     """
 
@@ -52,9 +53,9 @@ class Package:
     fault: str = ""
 
     @property
-    def bundle(self) -> Path:
-        """The code objects."""
-        return self.folder / "lib/kernels.hipfb"
+    def bundles(self) -> list[Path]:
+        """The files with code objects: attention on whole tensors, and what works on a KV cache."""
+        return [self.folder / "lib" / f"{family}.hipfb" for family in _FAMILIES]
 
     @property
     def simulator(self) -> Path:
@@ -81,20 +82,22 @@ def find_package() -> Package | None:
 
 
 def read_package(folder: Path) -> Package:
-    """Reads the build's record and the code objects' headers."""
+    """Reads the build's records and the code objects' headers."""
     package = Package(folder)
-    record = folder / "lib/kernels.json"
-    try:
-        kernels = json.loads(record.read_text())["archs"]
-        code_objects = _code_objects(package.bundle)
-    except (OSError, ValueError, KeyError, struct.error) as error:
-        return Package(folder, fault=f"{type(error).__name__}: {error}")
-    if set(kernels) != set(code_objects):
-        fault = (
-            f"{record.name} lists {', '.join(kernels)}, {package.bundle.name} has {', '.join(code_objects)}"
-        )
-        return Package(folder, kernels, code_objects, fault)
-    return Package(folder, kernels, code_objects)
+    for bundle in package.bundles:
+        record = bundle.with_suffix(".json")
+        try:
+            kernels = json.loads(record.read_text())["archs"]
+            code_objects = _code_objects(bundle)
+        except (OSError, ValueError, KeyError, struct.error) as error:
+            return Package(folder, fault=f"{type(error).__name__}: {error}")
+        if set(kernels) != set(code_objects):
+            fault = f"{record.name} lists {', '.join(kernels)}, {bundle.name} has {', '.join(code_objects)}"
+            return Package(folder, kernels, code_objects, fault)
+        for arch, size in code_objects.items():
+            package.kernels[arch] = package.kernels.get(arch, []) + kernels[arch]
+            package.code_objects[arch] = package.code_objects.get(arch, 0) + size
+    return package
 
 
 def _code_objects(bundle: Path) -> dict[str, int]:

@@ -186,7 +186,7 @@ def check_kernels(package: Package | None, archs: Sequence[str], launch: ChildRe
                 f"Build it against the torch that is installed now: `{_REBUILD}`.",
             )
         )
-    return findings or [ok("kernels", f"{package.bundle} holds {', '.join(package.kernels)}")]
+    return findings or [ok("kernels", f"{package.folder / 'lib'} holds {', '.join(package.kernels)}")]
 
 
 def _resources(package: Package, arch: str, others_served: bool) -> Finding:

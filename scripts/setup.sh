@@ -134,6 +134,7 @@ hash_files() { find "$@" -type f ! -name '*.pyc' -print0 | sort -z | xargs -0 sh
 
 package_is_built() {
   compgen -G 'flashattn_rocm/_C*.so' >/dev/null && [ -s flashattn_rocm/lib/kernels.hipfb ] &&
+    [ -s flashattn_rocm/lib/decode.hipfb ] &&
     { ! wants_simulator || [ -s flashattn_rocm/lib/sim/libamdhip64.so ]; }
 }
 

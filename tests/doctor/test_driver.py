@@ -135,6 +135,25 @@ def test_misspelt_setting(fake, only, name, allowed):
     assert f"one of {allowed}" in finding.advice
 
 
+@pytest.mark.parametrize(
+    ("value", "found", "advice"),
+    [
+        ("1", "waits for the card in every call with a KV cache", "unless you look for a wrong length"),
+        ("yes", "is unknown and ignored", "one of 0, 1"),
+    ],
+)
+def test_index_checks(fake, only, value, found, advice):
+    fake.environment = {"FLASHATTN_ROCM_CHECK_INDICES": value}
+    finding = only(check_settings(fake.machine(), True))
+    assert (finding.status, finding.found) == ("warn", f"FLASHATTN_ROCM_CHECK_INDICES={value} {found}")
+    assert advice in finding.advice
+
+
+def test_index_checks_left_out(fake):
+    fake.environment = {"FLASHATTN_ROCM_CHECK_INDICES": "0"}
+    assert [finding.status for finding in check_settings(fake.machine(), True)] == ["ok"]
+
+
 def test_forced_kernel(fake, only):
     fake.environment = {"FLASHATTN_ROCM_FWD_TILE": "some_kernel"}
     finding = only(check_settings(fake.machine(), True))
