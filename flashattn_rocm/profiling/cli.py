@@ -19,6 +19,7 @@ from flashattn_rocm.profiling.work import ForwardShape
 _TIMELINE = "FLASHATTN_SIM_TIMELINE"
 _TIMELINE_ISSUES = "40000"  # on one CU: some six blocks of keys of the D128 forward
 _NO_TERMINAL_WIDTH = 140
+_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 _LAUNCHES = ("dq", "dkdv")  # of a backward, in their order
 
 
@@ -33,6 +34,9 @@ def add_profile_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
         "fwd", help="the forward of attention", description="Profiles the forward, simulated."
     )
     _add_shape(fwd)
+    fwd.add_argument("--dtype", choices=_DTYPES, default="fp16")
+    fwd.add_argument("--alibi", action="store_true", help="scores changed by ALiBi")
+    fwd.add_argument("--dropout-p", type=_rate, default=0.0, metavar="P")
     _add_outputs(fwd)
     fwd.set_defaults(run=_run_fwd)
 
@@ -76,6 +80,16 @@ def _positive(text: str) -> int:
     return value
 
 
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate: at least 0 and below 1")
+    return value
+
+
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the profile and the report")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="also write the report, a figure a line")
@@ -88,12 +102,15 @@ def _run_fwd(options: argparse.Namespace) -> int:
     from flashattn_rocm.interface import flash_attn_func
 
     shape = _shape(options)
-    q, k, v = _inputs(shape)
+    q, k, v = _inputs(shape, _DTYPES[options.dtype])
+    slopes = torch.full((shape.heads,), 0.1) if options.alibi else None
     with _recorded_for(options), timed_launches() as launches:
-        flash_attn_func(q, k, v, causal=shape.causal)
-    for launch in launches[1:]:
-        print(f"beside it: {launch.kernel}, {launch.clocks:,.0f} simulated clocks")
-    _finish(Report(longest(launches), shape.work(), _packaged_source_lines()), options)
+        flash_attn_func(q, k, v, options.dropout_p, causal=shape.causal, alibi_slopes=slopes)
+    profile = longest(launches)
+    for launch in launches:
+        if launch is not profile:
+            print(f"beside it: {launch.kernel}, {launch.clocks:,.0f} simulated clocks")
+    _finish(Report(profile, shape.work(fp32=options.dtype == "fp32"), _packaged_source_lines()), options)
     return 0
 
 
@@ -125,11 +142,11 @@ def _shape(options: argparse.Namespace) -> ForwardShape:
     )
 
 
-def _inputs(shape: ForwardShape) -> tuple[torch.Tensor, ...]:
+def _inputs(shape: ForwardShape, dtype: torch.dtype = torch.float16) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(0)
 
     def tensor(seqlen: int, heads: int) -> torch.Tensor:
-        return torch.randn(shape.batch, seqlen, heads, shape.head_dim, generator=generator).half()
+        return torch.randn(shape.batch, seqlen, heads, shape.head_dim, generator=generator).to(dtype)
 
     keys = (shape.seqlen_k, shape.heads_kv)
     return tensor(shape.seqlen_q, shape.heads), tensor(*keys), tensor(*keys)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from flashattn_rocm.profiling.profile import FP16_FLOP_PER_LANE_CLOCK
+from flashattn_rocm.profiling.profile import FP16_FLOP_PER_LANE_CLOCK, FP32_FLOP_PER_LANE_CLOCK
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Work:
 
 @dataclass(frozen=True)
 class ForwardShape:
-    """A forward of attention on fp16 tensors, or its backward."""
+    """A forward of attention, or its backward."""
 
     head_dim: int
     seqlen_q: int
@@ -46,16 +46,23 @@ class ForwardShape:
         first = first_row + last + 1  # keys that row first_row sees
         return rows * (2 * first + rows - 1) // 2 if rows > 0 else 0
 
-    def work(self) -> Work:
-        """Q K^T and P V for the visible pairs; Q, K, V read once, O and LSE written once."""
-        half, single = 2, 4
+    def work(self, fp32: bool = False) -> Work:
+        """Q K^T and P V for the visible pairs; Q, K, V read once, O and LSE written once.
+
+        Args:
+            fp32: tensors of float32 in place of 16-bit numbers.
+        """
+        single = 4
+        element = single if fp32 else 2
         q_elements = self.batch * self.seqlen_q * self.heads * self.head_dim
         kv_elements = self.batch * self.seqlen_k * self.heads_kv * self.head_dim
         lse_elements = self.batch * self.heads * self.seqlen_q
         return Work(
             useful_flop=4.0 * self.batch * self.heads * self.head_dim * self.visible_pairs(),
-            read_bytes=half * (q_elements + 2 * kv_elements),
-            write_bytes=half * q_elements + single * lse_elements,
+            read_bytes=element * (q_elements + 2 * kv_elements),
+            write_bytes=element * q_elements + single * lse_elements,
+            flop_per_lane_clock=FP32_FLOP_PER_LANE_CLOCK if fp32 else FP16_FLOP_PER_LANE_CLOCK,
+            peak_name="fp32 fma" if fp32 else "fp16 dot2",
         )
 
     def backward_work(self, launch: str) -> Work:

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import importlib.metadata
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -395,6 +396,44 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch, capsys, tmp_path):
     assert "pip install 'flashattn-rocm[profile]'" in capsys.readouterr().err
 
 
+def test_the_launches_beside_the_reported_one_are_named(monkeypatch, capsys):
+    """A cut forward is joined by a second launch; whichever is reported, the other is named."""
+    timed = []
+
+    def last(launches):
+        timed.extend(launches)
+        return launches[-1]
+
+    monkeypatch.setattr("flashattn_rocm.profiling.cli.longest", last)
+    assert main(["profile", "fwd", "--seqlen-q", "512", "--causal"]) == 0
+    cut, join = timed
+    named = re.findall(r"^beside it: (\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert named == [cut.kernel] != [join.kernel]
+
+
+def test_options_choose_kernel_and_peak(tmp_path):
+    """Each of them costs something, and fp32 is set against its own peak and its own bytes."""
+    reports = {}
+    for name, more in {
+        "plain": [],
+        "alibi": ["--alibi"],
+        "dropout": ["--dropout-p", "0.1"],
+        "fp32": ["--dtype", "fp32"],
+        "bf16": ["--dtype", "bf16"],
+    }.items():
+        file = tmp_path / f"{name}.json"
+        shape = ["--head-dim", "64", "--seqlen-q", "128", "--heads", "2", *more]
+        assert main(["profile", "fwd", *shape, "--json", str(file)]) == 0
+        reports[name] = json.loads(file.read_text())
+    clocks = {name: report["profile"]["clocks"] for name, report in reports.items()}
+    assert clocks["plain"] < clocks["alibi"] < clocks["dropout"]
+    kernels = {name: report["profile"]["kernel"] for name, report in reports.items()}
+    assert [kernels[name].split("_")[2] for name in ("plain", "fp32", "bf16")] == ["f16", "f32", "bf16"]
+    assert "modified" in kernels["alibi"]
+    attainable = {name: each["report"]["roofline"]["attainable"]["value"] for name, each in reports.items()}
+    assert attainable["fp32"] == pytest.approx(attainable["plain"] / 2)
+
+
 def test_wrong_head_counts_are_reported(capsys):
     assert main(["profile", "fwd", "--seqlen-q", "8", "--heads", "3", "--heads-kv", "2"]) == 1
     assert "flashattn-rocm: error: " in capsys.readouterr().err
@@ -407,6 +446,8 @@ def test_wrong_head_counts_are_reported(capsys):
         ["profile"],
         ["profile", "fwd", "--head-dim", "0"],
         ["profile", "fwd", "--batch", "0"],
+        ["profile", "fwd", "--dropout-p", "1"],
+        ["profile", "fwd", "--dtype", "fp64"],
         ["info", "--no"],
     ],
 )
