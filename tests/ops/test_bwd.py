@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from flashattn_rocm.manifest import read_manifest
 from tests.kit.attention import attention
 from tests.kit.gradients import assert_gradients, math_gradients, op_gradients
 from tests.kit.poison import embed
@@ -360,20 +361,30 @@ def test_results_go_where_they_are_wanted():
         assert int(target.buffer.isnan().sum()) == beside
 
 
+def reach_of_a_query(head_dim):
+    """Keys behind a query that its gradient may touch under a causal mask, by the largest tile.
+
+    0 times NaN is NaN, so NaN reaches all keys of the blocks that visit the query's block: that block ends
+    less than block_n rows behind it, and a block of keys that begins before its end ends block_m later.
+    """
+    tiles = [row for row in read_manifest()["archs"]["gfx906"] if row["name"].startswith("flashattn_dkdv_")]
+    return max(row["block_m"] + row["block_n"] for row in tiles if row["head_dim"] == head_dim)
+
+
 def test_nan_in_dout_reaches_its_row_and_the_keys_that_it_sees():
-    q, k, v, dout = inputs(seqlen_q=200, seqlen_k=200)
+    row, beyond = 70, 70 + reach_of_a_query(64)
+    q, k, v, dout = inputs(seqlen_q=beyond + 20, seqlen_k=beyond + 20)
     clean = op_gradients(q, k, v, dout, causal=True)
-    dout[0, 70, 0, 3] = math.nan
+    dout[0, row, 0, 3] = math.nan
     dq, dk, dv = op_gradients(q, k, v, dout, causal=True)
-    assert dq[0, 70, 0].isnan().all()
-    assert dk[0, :71, 0].isnan().all()
-    assert dv[0, :71, 0, 3].isnan().all()
-    rows = torch.arange(200) != 70
-    assert dq[:, rows].equal(clean[0][:, rows])
+    assert dq[0, row, 0].isnan().all()
+    assert dk[0, : row + 1, 0].isnan().all()
+    assert dv[0, : row + 1, 0, 3].isnan().all()
+    others = torch.arange(q.shape[1]) != row
+    assert dq[:, others].equal(clean[0][:, others])
     assert dq[:, :, 1].equal(clean[0][:, :, 1])
     for got, before in ((dk, clean[1]), (dv, clean[2])):
-        # Blocks of keys that its block of queries does not visit: 0 times NaN is NaN where it does.
-        assert got[:, 192:].equal(before[:, 192:])
+        assert got[:, beyond:].equal(before[:, beyond:])
         assert got[:, :, 1].equal(before[:, :, 1])
 
 
@@ -386,8 +397,6 @@ def test_runs_are_bitwise_equal(dtype):
 
 def test_large_logits():
     q, k, v, dout = inputs()
-    want = attention(q.double() * 30, k.double(), v.double()).out
-    assert want.isfinite().all()
     assert_gradients(q * 30, k, v, dout, causal=True)
 
 
