@@ -1,4 +1,4 @@
-"""Peak memory of the forward is O(N)."""
+"""Peak memory of the forward and of the backward is O(N)."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -43,6 +43,18 @@ def test_16384_tokens_and_16_heads_take_the_memory_of_the_results(options):
     options = {name: x.to(DEVICE) if isinstance(x, torch.Tensor) else x for name, x in options.items()}
     peak = peak_allocation(sampled(lambda: flash_attn_func(q, k, v, **options)))
     assert RESULTS <= peak < RESULTS + 4096  # the scores alone would be 8 GiB
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True, "softcap": 20.0}], ids=["plain", "softcap"])
+def test_backward_takes_the_memory_of_the_gradients_and_two_numbers_a_query(options):
+    seqlen = 4096
+    q, k, v = make_qkv(1, seqlen, seqlen, HEADS, HEADS, head_dim=HEAD_DIM)
+    out, dout = torch.zeros_like(q), torch.zeros_like(q)
+    lse = torch.zeros(1, HEADS, seqlen, device=DEVICE)
+    bwd = torch.ops.flashattn_rocm.bwd
+    peak = peak_allocation(sampled(lambda: bwd(dout, q, k, v, out, lse, **options)))
+    gradients, statistics = 3 * seqlen * HEADS * HEAD_DIM * 2, 2 * seqlen * HEADS * 4  # 24 and 0.5 MiB
+    assert gradients <= peak < gradients + statistics + 4096  # P alone would be 512 MiB
 
 
 def test_views_are_read_where_they_lie():
