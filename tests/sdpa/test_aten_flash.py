@@ -8,9 +8,6 @@ from tests.kit.cases import make_qkv, randn
 from tests.kit.device import DEVICE
 
 aten = torch.ops.aten
-needs_backward = pytest.mark.skipif(
-    not hasattr(torch.ops.flashattn_rocm, "bwd"), reason="this build has no backward"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +46,6 @@ def test_sdpa_causal_is_aligned_at_the_top_left():
     assert (out - want).abs().max() < 2e-3
 
 
-@needs_backward
 def test_sdpa_backward():
     q, k, v = (randn(2, 3, 5, 16, seed=s).requires_grad_() for s in range(3))
     weight = randn(2, 3, 5, 16, seed=4)
@@ -99,7 +95,6 @@ def test_forward_into_a_tensor():
     assert torch.equal(lse, want[1])
 
 
-@needs_backward
 def test_packed_backward():
     q, k, v, cu = packed()
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
