@@ -19,12 +19,13 @@ What all six functions share:
   results cannot be merged; see :func:`flashattn_rocm.merge_states`.
 * With dropout_p above 0 that share of the probabilities, in steps of 2^-16, is set to 0, and the others are
   divided by ``1 - dropout_p``. Which ones follows from torch's default generator of the device
-  (``torch.manual_seed``). softmax_lse does not change.
+  (``torch.manual_seed``); gradients are of the same, also where a checkpoint computes them again. softmax_lse
+  does not change.
 * Every result is bitwise repeatable, gradients too, so ``deterministic`` is accepted and changes nothing.
 * Gradients of q, k, v, attn_bias and sinks come with autograd, from what the forward saved (out and
   softmax_lse, O(N) memory; that of attn_bias is summed in float32 for all queries and keys, in the bias's own
   batch items and heads). alibi_slopes that require grad are refused; softmax_lse has no gradient. A second
-  derivative raises, and so do tensors that require grad in float32 or beside dropout_p.
+  derivative raises, and so do tensors that require grad in float32.
 * With return_attn_probs the result is (out, softmax_lse, S_dmask): softmax_lse is the log-sum-exp of the
   scores (natural logarithm, float32). S_dmask is an empty tensor if nothing is dropped, as upstream's; else
   (batch, num_heads, seqlen_q, seqlen_k), of packed sequences the longest ones, dtype of q: each row's

@@ -16,6 +16,7 @@
 
 #include "attention/shape.h"
 #include "core/fwd_args.h"
+#include "gcn/dpp.h"
 #include "gcn/philox.h"
 #include "gcn/scalar_io.h"
 #include "gcn/vec.h"
@@ -30,9 +31,10 @@ class DropoutMask {
   static constexpr int kRows = 4;      // and how many rows
 
   // `batch` counts sequences.
-  __device__ DropoutMask(const Dropout& args, int batch, int heads_q, int head_q)
+  __device__ DropoutMask(const Dropout& args, int batch, int head_q)
       : drop_(args.drop),
-        batch_head_(static_cast<uint32_t>(batch) * heads_q + head_q),
+        batch_head_(args.first_head + static_cast<uint32_t>(batch) * args.batch_stride +
+                    static_cast<uint32_t>(head_q)),
         seed_(gcn::load_scalar(args.rng_state)),
         offset_(gcn::load_scalar(args.rng_state + 1)) {}
 
@@ -60,7 +62,7 @@ class DropoutMask {
 
   // Of a key, by its row's word.
   __device__ bool keeps_by(uint32_t word, int key) const {
-    return (word >> (key / kKeyStep % 2 * 16) & 0xffff) >= drop_;
+    return (word >> (static_cast<uint32_t>(key) / kKeyStep % 2 * 16) & 0xffff) >= drop_;
   }
 
   // A pair of 16-bit numbers, each as it is or 0, by a word of bits.
@@ -75,32 +77,84 @@ class DropoutMask {
   uint64_t seed_, offset_;
 };
 
-// Drops from the probabilities of a lane (shape.h): rows `first_row` + 4 i, keys `first_key` + 16
-// j. fp32 ones have a word each, of others those of keys 16 apart share one.
+// Calls f(i, j, word) for the rows first_row + 4 i of a lane (shape.h) and, of its keys first_key +
+// 16 j, for each pair that shares a word. `whole`: first_row is below 4 in its 16 rows.
+template <int rows, int keys, bool whole, class F>
+__device__ inline void for_each_word(const DropoutMask& mask, int first_row, int first_key, F f) {
+  static_assert(kGroups == DropoutMask::kRowStep && kGroupLanes == DropoutMask::kKeyStep);
+#pragma unroll
+  for (int j = 0; j < keys; j += 2) {
+    const int key = first_key + j * kGroupLanes;
+    gcn::pairs4 words{};
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const int row = first_row + i * kGroups, word = i % DropoutMask::kRows;
+      if (whole && word == 0) words = mask.words(row, key);
+      f(i, j, whole ? words[word] : mask.word(row, key));
+    }
+  }
+}
+
+template <Tile T>
+inline constexpr bool kWholeWords = T.rows_per_wave() % (kGroups * DropoutMask::kRows) == 0;
+
+// Drops from the probabilities of a lane: rows `first_row` + 4 i, keys `first_key` + 16 j. fp32
+// ones have a word each, of others those of keys 16 apart share one.
 template <Tile T, Element E>
 __device__ inline void drop_probabilities(
     const DropoutMask& mask, int first_row, int first_key,
     uint32_t (&p)[Shape<T>::kRows][Shape<T>::kKeys / per_word(E)]) {
-  static_assert(kGroups == DropoutMask::kRowStep && kGroupLanes == DropoutMask::kKeyStep);
-  constexpr int kKeys = Shape<T>::kKeys, kTogether = kKeys % 2 == 0 ? 2 : 1;
-  constexpr bool kWhole = T.rows_per_wave() % (kGroups * DropoutMask::kRows) == 0;
+  constexpr int kRows = Shape<T>::kRows, kKeys = Shape<T>::kKeys;
+  for_each_word<kRows, kKeys, kWholeWords<T>>(
+      mask, first_row, first_key, [&](int i, int j, uint32_t bits) {
+        if constexpr (per_word(E) == 2) {
+          p[i][j / 2] = mask.drop_pair(p[i][j / 2], bits);
+        } else {
 #pragma unroll
-  for (int j = 0; j < kKeys; j += kTogether) {
-    const int key = first_key + j * kGroupLanes;
-    gcn::pairs4 words{};
+          for (int n = 0; n < (kKeys % 2 == 0 ? 2 : 1); ++n)
+            if (!mask.keeps_by(bits, first_key + (j + n) * kGroupLanes)) p[i][j + n] = 0;
+        }
+      });
+}
+
+// Calls f(i, j, kept) for each score of a lane: rows `first_row` + 4 i, keys `first_key` + 16 j.
+template <Tile T, class F>
+__device__ inline void for_each_kept(const DropoutMask& mask, int first_row, int first_key, F f) {
+  constexpr int kRows = Shape<T>::kRows, kKeys = Shape<T>::kKeys;
+  for_each_word<kRows, kKeys, kWholeWords<T>>(
+      mask, first_row, first_key, [&](int i, int j, uint32_t bits) {
 #pragma unroll
-    for (int i = 0; i < Shape<T>::kRows; ++i) {
-      const int row = first_row + i * kGroups, word = i % DropoutMask::kRows;
-      if (kWhole && word == 0) words = mask.words(row, key);
-      const uint32_t bits = kWhole ? words[word] : mask.word(row, key);
-      if constexpr (per_word(E) == 2) {
-        p[i][j / 2] = mask.drop_pair(p[i][j / 2], bits);
-      } else {
+        for (int n = 0; n < (kKeys % 2 == 0 ? 2 : 1); ++n)
+          f(i, j + n, mask.keeps_by(bits, first_key + (j + n) * kGroupLanes));
+        gcn::pin_schedule();  // or all decisions are made before any is used, in SGPRs
+      });
+}
+
+// Likewise of scores that are transposed: keys `first_key` + 4 i, rows `first_row` + 16 j, where
+// first_row % 16 is the lane's place in its group. The four lanes of a group that lie 4 apart need
+// one word each of every call; so each makes the call for one of four scores, and they trade.
+template <Tile T, class F>
+__device__ inline void for_each_kept_transposed(const DropoutMask& mask, int first_row,
+                                                int first_key, F f) {
+  constexpr int kKeys = Shape<T>::kRows, kRows = Shape<T>::kKeys, kTogether = 4;
+  const int turn = static_cast<uint32_t>(first_row) / DropoutMask::kRowStep % kTogether;
 #pragma unroll
-        for (int n = 0; n < kTogether; ++n)
-          if (!mask.keeps_by(bits, key + n * kGroupLanes)) p[i][j + n] = 0;
-      }
+  for (int first = 0; first < kKeys * kRows; first += kTogether) {
+    const uint32_t mine = first + turn;
+    const int row = first_row + static_cast<int>(mine % kRows) * kGroupLanes;
+    const int key = first_key + static_cast<int>(mine / kRows) * kGroups;
+    const gcn::pairs4 sent = gcn::rotated(mask.words(row, key), turn);
+    // A word that moves up n lanes is of the score of the lane that sent it.
+    const gcn::pairs4 got = {sent[0], gcn::dpp::move_bits<gcn::dpp::kRowRotate<12>>(sent[3]),
+                             gcn::dpp::move_bits<gcn::dpp::kRowRotate<8>>(sent[2]),
+                             gcn::dpp::move_bits<gcn::dpp::kRowRotate<4>>(sent[1])};
+    const gcn::pairs4 words = gcn::rotated(got, kTogether - turn);
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n) {
+      const int score = first + n, i = score / kRows, j = score % kRows;
+      if (score < kKeys * kRows) f(i, j, mask.keeps_by(words[n], first_key + i * kGroups));
     }
+    gcn::pin_schedule();
   }
 }
 

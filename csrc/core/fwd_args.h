@@ -42,6 +42,9 @@ struct Dropout {
   const int64_t* rng_state;  // seed and offset
   uint32_t drop;             // of 2^16 probabilities; 0: none
   float scale;               // of those that are kept: 1 / (1 - dropout_p)
+  // How heads of batch items are counted: a launch may be of some of them alone.
+  uint32_t first_head;
+  uint32_t batch_stride;
 };
 
 // Sums of two lengths and a window side stay in int32.

@@ -14,6 +14,8 @@ inline constexpr int kQuadSwap2 = 0x4E;       // quad_perm:[2,3,0,1]
 inline constexpr int kRowHalfMirror = 0x141;  // lane i <- 7 - i in each half row
 inline constexpr int kRowMirror = 0x140;      // lane i <- 15 - i
 inline constexpr int kRowHalfSwap = 0x128;    // row_ror:8, lane i <- i ^ 8
+template <int n>
+inline constexpr int kRowRotate = 0x120 + n;  // row_ror:n, lane i <- i - n modulo 16
 
 // Lanes that are off give 0.
 template <int control>

@@ -67,7 +67,7 @@ class ProbabilityRow {
     change(score, {row_, key});
     const float p = gcn::exp2(score[0][0] - lse);
     if (args_.dropout.drop == 0) return p;
-    const DropoutMask mask(args_.dropout, batch_, args_.heads_q, head_);
+    const DropoutMask mask(args_.dropout, batch_, head_);
     return mask.keeps(row_, key) ? p : -p;
   }
 

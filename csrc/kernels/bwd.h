@@ -5,6 +5,7 @@
 #pragma once
 
 #include "attention/bwd_storage.h"
+#include "attention/dropout.h"
 #include "attention/gradient_output.h"
 #include "attention/hide.h"
 #include "attention/pv.h"
@@ -174,9 +175,11 @@ class BackwardBlock {
     if constexpr (kBf16)
       undo_scales(ds, lds_.scales.own_v, lds_.scales.other_v,
                   kScaleFirst ? fwd_.softmax_scale : 1.0f);
+    if constexpr (kModified) drop(p, ds, head, first);
     const float delta_scale = kScaleFirst ? fwd_.softmax_scale : 1.0f;
     for_each(ds, [&](float& x, int i, int j) {
-      x = gcn::multiply_zero_wins(p[i][j], x - delta_[kOwnsKeys ? j : i] * delta_scale);
+      const float weight = kModified ? __builtin_fabsf(p[i][j]) : p[i][j];
+      x = gcn::multiply_zero_wins(weight, x - delta_[kOwnsKeys ? j : i] * delta_scale);
     });
     if constexpr (kModified) {
       if constexpr (!kOwnsKeys) add_to_bias_gradient(ds, first);
@@ -184,6 +187,8 @@ class BackwardBlock {
     }
 
     [[maybe_unused]] Pairs pairs;
+    if constexpr (kOwnsKeys && kModified)
+      for_each(p, [](float& x, int, int) { x = x < 0.0f ? 0.0f : x; });
     if constexpr (kOwnsKeys) pack_p(p, pairs);
     if constexpr (kBf16) multiply_columns(ds, lds_.scales.other_q);
     ds_scale_.follow(ds, dq_side_);
@@ -237,6 +242,25 @@ class BackwardBlock {
                                                              head, fwd_.softmax_scale);
     const int own = item_.first_row + tile_row_, other = first + lane_in_group_;
     change(s, slope, kOwnsKeys ? ScorePlace{other, own} : ScorePlace{own, other});
+  }
+
+  // dP of what the forward dropped is 0, and its P, which dS still needs, gets a minus; dP of the
+  // rest is that of a P that was scaled up.
+  __device__ void drop(Block& p, Block& dp, int head, int first) const {
+    const Dropout& dropout = args().fwd.dropout;
+    if (dropout.drop == 0) return;
+    const DropoutMask mask(dropout, item_.batch, head);
+    const int own = gcn::opaque(item_.first_row + tile_row_);
+    const int other = first + gcn::opaque(lane_in_group_);
+    const float scale = dropout.scale;
+    const auto each = [&](int i, int j, bool kept) {
+      dp[i][j] = gcn::multiply_zero_wins(kept ? scale : 0.0f, dp[i][j]);
+      p[i][j] = kept ? p[i][j] : -p[i][j];
+    };
+    if constexpr (kOwnsKeys)
+      for_each_kept_transposed<T>(mask, other, own, each);
+    else
+      for_each_kept<T>(mask, own, other, each);
   }
 
   __device__ void add_to_bias_gradient(const Block& ds, int first_key) const {
@@ -308,7 +332,8 @@ class BackwardBlock {
   }
 
   __device__ void epilogue() const {
-    const int first_row = item_.first_row + tile_row_;
+    // Opaque: which rows exist is not to be kept from the prologue on, in SGPRs.
+    const int first_row = gcn::opaque(item_.first_row + tile_row_);
     float factor[L::kRows];
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
@@ -318,10 +343,17 @@ class BackwardBlock {
     store_sums<kQSide<T>, E>(q_side, first_row, lane_in_group_, dq_side_, factor);
     if constexpr (kOwnsKeys) {
 #pragma unroll
-      for (int i = 0; i < L::kRows; ++i) factor[i] = kBf16 ? p_scale_.inverse_of(i) : kPUnit;
+      for (int i = 0; i < L::kRows; ++i)
+        factor[i] = (kBf16 ? p_scale_.inverse_of(i) : kPUnit) * kept_scale();
       store_sums<kVSide<T>, E>(k_rows(args_.dv, fwd_.head_dim_v), first_row, lane_in_group_,
                                dv_side_, factor);
     }
+  }
+
+  // Of P that dropout kept.
+  __device__ float kept_scale() const {
+    const Dropout& dropout = args().fwd.dropout;
+    return kModified && dropout.drop != 0 ? dropout.scale : 1.0f;
   }
 
   __device__ Rows q_rows(const TensorView& x, int head, int columns) const {

@@ -226,7 +226,7 @@ class ForwardBlock {
     if (args_.dropout.drop == 0) return;
     // Read anew: the seed and all that follows from it would take 30 SGPRs through the loop.
     const auto& args = gcn::kernel_argument<FwdArgs>();
-    const DropoutMask mask(args.dropout, item_.batch, args.heads_q, item_.head_q);
+    const DropoutMask mask(args.dropout, item_.batch, item_.head_q);
     drop_probabilities<T, E>(mask, gcn::opaque(item_.first_row + tile_row_),
                              first_key + lane_in_group_, p);
   }

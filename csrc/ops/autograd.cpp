@@ -49,7 +49,7 @@ class Attention : public torch::autograd::Function<Attention> {
     context->save_for_backward({q, k, v, out, lse, or_undefined(alibi_slopes),
                                 or_undefined(attn_bias), or_undefined(sinks),
                                 or_undefined(cu_seqlens_q), or_undefined(cu_seqlens_k),
-                                or_undefined(seqused_k)});
+                                or_undefined(seqused_k), or_undefined(rng_state)});
     auto& saved = context->saved_data;
     saved["softmax_scale"] = softmax_scale;
     saved["causal"] = causal;
@@ -59,6 +59,7 @@ class Attention : public torch::autograd::Function<Attention> {
     saved["softcap"] = softcap;
     saved["max_seqlen_q"] = max_seqlen_q;
     saved["max_seqlen_k"] = max_seqlen_k;
+    saved["dropout_p"] = dropout_p;
     saved["of_bias"] = attn_bias && attn_bias->requires_grad();
     saved["of_sinks"] = sinks && sinks->requires_grad();
     context->mark_non_differentiable({lse});
@@ -71,14 +72,15 @@ class Attention : public torch::autograd::Function<Attention> {
     const at::Tensor& given = gradients[0];
     const at::Tensor dout = given.sym_stride(-1) == 1 ? given : given.contiguous();
     const bool of_bias = saved["of_bias"].toBool(), of_sinks = saved["of_sinks"].toBool();
-    const auto [dq, dk, dv, dbias, dsinks] = call_bwd(
-        dout, tensors[0], tensors[1], tensors[2], tensors[3], tensors[4],
-        saved["softmax_scale"].toOptional<double>(), saved["causal"].toBool(),
-        saved["window_left"].toSymInt(), saved["window_right"].toSymInt(),
-        saved["top_left"].toBool(), saved["softcap"].toDouble(), if_defined(tensors[5]),
-        if_defined(tensors[6]), if_defined(tensors[7]), if_defined(tensors[8]),
-        if_defined(tensors[9]), if_defined(tensors[10]), saved["max_seqlen_q"].toSymInt(),
-        saved["max_seqlen_k"].toSymInt(), /*dropout_p=*/0.0, std::nullopt, of_bias, of_sinks);
+    const auto [dq, dk, dv, dbias, dsinks] =
+        call_bwd(dout, tensors[0], tensors[1], tensors[2], tensors[3], tensors[4],
+                 saved["softmax_scale"].toOptional<double>(), saved["causal"].toBool(),
+                 saved["window_left"].toSymInt(), saved["window_right"].toSymInt(),
+                 saved["top_left"].toBool(), saved["softcap"].toDouble(), if_defined(tensors[5]),
+                 if_defined(tensors[6]), if_defined(tensors[7]), if_defined(tensors[8]),
+                 if_defined(tensors[9]), if_defined(tensors[10]), saved["max_seqlen_q"].toSymInt(),
+                 saved["max_seqlen_k"].toSymInt(), saved["dropout_p"].toDouble(),
+                 if_defined(tensors[11]), of_bias, of_sinks);
     variable_list all(kArguments);
     all[0] = dq;
     all[1] = dk;

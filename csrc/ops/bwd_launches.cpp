@@ -46,6 +46,7 @@ BwdArgs of_item(BwdArgs args, int64_t item) {
   advance(fwd.scores.alibi_slopes, item * fwd.scores.alibi_batch_stride);
   advance(fwd.sequences.seqused_k, item);
   advance_bias(fwd.scores, item * fwd.scores.bias_batch_stride);
+  fwd.dropout.first_head += static_cast<uint32_t>(item) * fwd.dropout.batch_stride;
   fwd.batch = 1;
   return args;
 }
@@ -61,6 +62,7 @@ BwdArgs of_head(BwdArgs args, int64_t head) {
     advance(*each, head * fwd.lse_head_stride);
   advance(fwd.scores.alibi_slopes, head);
   advance_bias(fwd.scores, head * fwd.scores.bias_head_stride);
+  fwd.dropout.first_head += static_cast<uint32_t>(head);
   fwd.heads_q = fwd.heads_kv = 1;
   return args;
 }

@@ -279,9 +279,6 @@ void check_gradients(const FwdInputs& in) {
                               "alibi_slopes requires grad, which is not served yet; pass "
                               "alibi_slopes.detach()");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      in.dropout_p == 0.0, "dropout_p=", in.dropout_p,
-      " has no backward yet: call it under torch.no_grad(), or pass dropout_p=0");
-  TORCH_CHECK_NOT_IMPLEMENTED(
       in.q.scalar_type() != at::kFloat,
       "float32 has no backward yet: call it under torch.no_grad(), or cast q, k and v");
 }

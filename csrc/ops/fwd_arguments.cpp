@@ -45,12 +45,15 @@ ScoreChanges score_changes(const FwdInputs& in, const FwdShape& shape) {
 }
 
 // In steps of 2^-16; a rate below half a step is none.
-Dropout dropout(const FwdInputs& in) {
+Dropout dropout(const FwdInputs& in, const FwdShape& shape) {
   constexpr double kAll = 1 << 16;
   const auto drop = static_cast<uint32_t>(std::lround(in.dropout_p * kAll));
   if (drop == 0) return {};
-  return {in.rng_state->const_data_ptr<int64_t>(), drop,
-          static_cast<float>(1.0 / (1.0 - in.dropout_p))};
+  return {.rng_state = in.rng_state->const_data_ptr<int64_t>(),
+          .drop = drop,
+          .scale = static_cast<float>(1.0 / (1.0 - in.dropout_p)),
+          .first_head = 0,
+          .batch_stride = static_cast<uint32_t>(as_int32(shape.heads_q))};
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ FwdArgs fwd_arguments(const FwdInputs& in, const FwdShape& shape, const at::Tens
   args.sinks = sinks.defined() ? sinks.const_data_ptr<float>() : nullptr;
   args.sequences = {indices(in.cu_seqlens_q), indices(in.cu_seqlens_k), indices(in.seqused_k)};
   args.scores = score_changes(in, shape);
-  args.dropout = dropout(in);
+  args.dropout = dropout(in, shape);
   args.lse_batch_stride = in.varlen() ? 0 : lse.stride(0);
   args.lse_head_stride = lse.stride(in.varlen() ? 0 : 1);
   args.batch = as_int32(shape.batch);

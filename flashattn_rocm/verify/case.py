@@ -68,11 +68,12 @@ class Case:
         compared = [Compared("out", out, want, by_torch)]
         return compared if lse is None else [*compared, Compared("lse", lse, want_lse, by_torch_lse)]
 
-    def gradients(self, inputs: Sequence[Tensor], **options: Any) -> list[Compared]:
+    def gradients(self, inputs: Sequence[Tensor], dropout_p: float = 0.0, **options: Any) -> list[Compared]:
         """Gradients of q, k and v through ``flash_attn_func`` with these options."""
-        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
-        out = flash_attn_func(*leaves, **options)
-        assert isinstance(out, Tensor)
+        q, k, v = leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        out, _, dropped = flash_attn_func(q, k, v, dropout_p, return_attn_probs=True, **options)
+        if dropout_p:  # S_dmask says by its signs what was dropped
+            options |= {"keep": ~torch.signbit(dropped), "dropout_p": dropout_p}
         dout = torch.randn(out.shape, generator=self._generator).to(out.dtype).to(out.device)
         got = torch.autograd.grad(out, leaves, dout)
         want = self._gradients(inputs, dout, torch.float64, options)

@@ -112,6 +112,10 @@ def _backward_window_softcap(case: Case) -> list[Compared]:
     return case.gradients(case.qkv(), window_size=(13, 5), softcap=1.5)
 
 
+def _backward_dropout(case: Case) -> list[Compared]:
+    return case.gradients(case.qkv(heads=4, heads_kv=2), dropout_p=_DROPOUT, causal=True)
+
+
 def _dropout(case: Case) -> list[Compared]:
     """S_dmask says by its signs what was dropped."""
     q, k, v = case.qkv()
@@ -192,6 +196,7 @@ FEATURES: Mapping[str, Feature] = {
     "backward, causal, grouped": _backward_causal_grouped,
     "backward, window, softcap": _backward_window_softcap,
     "dropout": _dropout,
+    "backward, dropout": _backward_dropout,
     "KV cache": _kv_cache,
     "paged KV cache": _paged_kv_cache,
 }

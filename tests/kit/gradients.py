@@ -7,6 +7,7 @@ from torch import Tensor
 
 import flashattn_rocm  # noqa: F401 - registers the ops
 from tests.kit.attention import attention
+from tests.kit.dropout import kept
 
 Gradients = tuple[Tensor, ...]
 MIN_COSINE = {torch.float16: 0.9999, torch.bfloat16: 0.999}
@@ -23,7 +24,7 @@ def math_gradients(
 ) -> Gradients:
     """(dq, dk, dv) by autograd of the definition, computed in `precision`; float64 in any case at the end."""
     leaves = [x.detach().to(precision).requires_grad_() for x in (q, k, v)]
-    out = attention(*leaves, **options, precision=precision).out
+    out = attention(*leaves, **_of_definition(q, k, options), precision=precision).out
     gradients = torch.autograd.grad(out, leaves, dout.to(precision))
     return tuple(gradient.double() for gradient in gradients)
 
@@ -76,13 +77,24 @@ def assert_gradients(
     return got
 
 
+def _of_definition(q: Tensor, k: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of the op as the definition takes them: a mask in place of the seed that it follows from."""
+    if "rng_state" not in options:
+        return options
+    others = {name: value for name, value in options.items() if name != "rng_state"}
+    batch, seqlen_q, heads, _ = q.shape
+    mask = kept(options["rng_state"], options["dropout_p"], batch, heads, seqlen_q, k.shape[1])
+    return others | {"keep": mask}
+
+
 def _delta_rounding(q: Tensor, k: Tensor, v: Tensor, dout: Tensor, **options: Any) -> Gradients:
     """At most what half a unit in the last place of each entry of out makes of each entry of dq and dk.
 
     delta is off by err_i = eps / 2 * sum_d |dout_id out_id|, dS_ij by P_ij err_i, so dq by scale err_i
     sum_j P_ij |k_j|, which is attention to |k|, and dk by scale sum_i P_ij err_i |q_i|: a gradient of values.
     """
-    out = attention(q, k, v, **options).out
+    out = attention(q, k, v, **_of_definition(q, k, options)).out
+    options = {name: value for name, value in options.items() if name not in ("rng_state", "dropout_p")}
     scale = abs(options.get("softmax_scale") or q.shape[-1] ** -0.5)
     error = (dout.double() * out).abs().sum(-1, keepdim=True) * torch.finfo(q.dtype).eps / 2 * scale
     of_q = error * attention(q, k, k.abs(), **options).out
