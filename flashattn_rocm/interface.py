@@ -15,8 +15,8 @@ What all six functions share:
   where ``window_size = (left, right)``, negative means unbounded, and causal sets right to 0.
 * A score is ``softmax_scale * q.k``; then, if softcap is not 0, ``softcap * tanh(score / softcap)``; then
   ``alibi_slope * |j - (i + seqlen_k - seqlen_q)|`` is subtracted and attn_bias added.
-* A query that sees no key has out 0 and softmax_lse -inf. Upstream says +inf there, with which partial
-  results cannot be merged; see :func:`flashattn_rocm.merge_states`.
+* A query that sees no key has out 0 and softmax_lse -inf. Upstream says +inf there;
+  :func:`flashattn_rocm.merge_states` takes either.
 * With dropout_p above 0 that share of the probabilities, in steps of 2^-16, is set to 0, and the others are
   divided by ``1 - dropout_p``. Which ones follows from torch's default generator of the device
   (``torch.manual_seed``); gradients are of the same, also where a checkpoint computes them again. softmax_lse

@@ -2,9 +2,9 @@
 // columns past head_dim_v.
 #pragma once
 
+#include "attention/number.h"
 #include "attention/shape.h"
 #include "attention/softmax_state.h"
-#include "gcn/bf16.h"
 #include "gcn/global_io.h"
 
 namespace flashattn {
@@ -18,16 +18,6 @@ struct OutputRows {
   float factor;  // of O, which was scaled by its inverse
   float sink;    // in base 2, -inf for none
 };
-
-template <Element E>
-__device__ inline auto narrow(float x) {
-  if constexpr (E == Element::f32)
-    return x;
-  else if constexpr (E == Element::bf16)
-    return __builtin_bit_cast(gcn::half, gcn::float_to_bf16(x));
-  else
-    return static_cast<gcn::half>(x);
-}
 
 // A lane holds at most 4 adjacent columns, so it stores 8 bytes, or 16 of fp32; the 16 lanes of a
 // group fill whole 64-byte lines together.

@@ -1,18 +1,11 @@
 // Rotary position embedding (Su et al. 2021) of a pair of columns, in fp32.
 #pragma once
 
-#include "attention/epilogue.h"
+#include "attention/number.h"
 #include "core/decode_args.h"
-#include "gcn/bf16.h"
 #include "gcn/vec.h"
 
 namespace flashattn {
-
-template <Element E>
-__device__ inline float widen(gcn::half x) {
-  if constexpr (E == Element::bf16) return gcn::bf16_to_float(__builtin_bit_cast(uint16_t, x));
-  return static_cast<float>(x);
-}
 
 // Two columns that are turned together.
 struct Pair {

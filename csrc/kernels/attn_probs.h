@@ -5,26 +5,14 @@
 
 #include "attention/block_range.h"
 #include "attention/dropout.h"
-#include "attention/epilogue.h"
+#include "attention/number.h"
 #include "attention/score_changes.h"
 #include "attention/work_item.h"
 #include "core/attn_probs_args.h"
 #include "core/grid.h"
-#include "gcn/bf16.h"
 #include "gcn/wave.h"
 
 namespace flashattn {
-
-template <Element E>
-using Number = decltype(narrow<E>(0.0f));
-
-template <Element E>
-__device__ inline float widen(Number<E> x) {
-  if constexpr (E == Element::bf16)
-    return gcn::bf16_to_float(__builtin_bit_cast(uint16_t, x));
-  else
-    return static_cast<float>(x);
-}
 
 template <Element E>
 class ProbabilityRow {

@@ -5,6 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <string>
 
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
@@ -183,9 +184,9 @@ at::Tensor append_kv(FLASHATTN_APPEND_PARAMETERS) {
   const AppendArgs args = arguments(in, turned, rotary_interleaved, q_at_one_position);
   const int32_t tokens = std::max(args.seqlen_new, args.seqlen_q);
   if (args.batch == 0 || tokens == 0) return turned;
-  const char* name = in.cache.format() == KvFormat::int8 ? "flashattn_append_kv_int8"
-                     : k.scalar_type() == at::kHalf      ? "flashattn_append_kv_f16"
-                                                         : "flashattn_append_kv_bf16";
+  const bool int8 = in.cache.format() == KvFormat::int8;
+  const std::string name =
+      std::string("flashattn_append_kv_") + (int8 ? "int8" : name_of(*element_of(k.scalar_type())));
   launch_kernel(placement_of(k), name, grid_of(tokens, 1, args.batch), kAppendThreads, args,
                 touched_memory(in, turned), "decode");
   mark_written(in.cache.contents());

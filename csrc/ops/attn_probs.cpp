@@ -84,9 +84,7 @@ at::Tensor attn_probs(FLASHATTN_ATTN_PROBS_PARAMETERS) {
                     " rows of probabilities are too many; allowed are ", kMostRows);
   const Grid grid = grid_of(fwd.seqlen_q, fwd.heads_q, fwd.batch);
   const std::string kernel =
-      std::string("flashattn_attn_probs_") + (q.scalar_type() == at::kHalf    ? "f16"
-                                              : q.scalar_type() == at::kFloat ? "f32"
-                                                                              : "bf16");
+      std::string("flashattn_attn_probs_") + name_of(*element_of(q.scalar_type()));
   TouchedMemory touched{.inputs = {byte_extent(softmax_lse)}, .outputs = {byte_extent(probs)}};
   for (const auto& [name, each] : in.tensors()) touched.inputs.push_back(byte_extent(each));
   launch_kernel(placement_of(q), kernel, grid, kAttnProbsThreads,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "core/decode_tile.h"
 #include "core/grid.h"
@@ -182,8 +183,7 @@ void join_splits(const Placement& place, Element element, const DecodeArgs& args
   joined.seqlen_q = static_cast<int32_t>(args.lse_head_stride);
   joined.head_dim_v = args.head_dim_v;
   const auto groups = static_cast<uint32_t>(ceil_div(args.partials.rows, kJoinRowsAtOnce));
-  const char* name =
-      element == Element::f16 ? "flashattn_join_splits_f16" : "flashattn_join_splits_bf16";
+  const std::string name = std::string("flashattn_join_splits_") + name_of(element);
   launch_kernel(place, name, {groups, 1, 1}, kJoinThreads, joined, touched, kFamily);
 }
 
@@ -192,7 +192,7 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
   const auto& [out, lse] = result;
   const at::Tensor& q = in.q;
   const Placement place = placement_of(q);
-  const Element element = q.scalar_type() == at::kHalf ? Element::f16 : Element::bf16;
+  const Element element = *element_of(q.scalar_type());
   const DecodeProblem problem{args.batch,
                               args.heads_kv,
                               int64_t{args.seqlen_q} * (args.heads_q / args.heads_kv),

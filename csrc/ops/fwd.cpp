@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <string>
 
 #include "core/grid.h"
 #include "ops/checks.h"
@@ -76,8 +77,7 @@ void launch_split(const Placement& place, const FwdKernel& kernel, const SplitPl
                       .columns = tile.head_dim_v,
                       .items = {}};
   std::ranges::copy(plan.items, combine.items);
-  const char* name =
-      kernel.element == Element::bf16 ? "flashattn_fwd_combine_bf16" : "flashattn_fwd_combine_f16";
+  const std::string name = std::string("flashattn_fwd_combine_") + name_of(kernel.element);
   const Grid grid{static_cast<uint32_t>(tile.block_m / kCombineRows),
                   static_cast<uint32_t>(plan.items.size()), 1};
   launch_kernel(place, name, grid, kCombineThreads, combine, with_parts);

@@ -8,6 +8,7 @@
 #include "ops/bwd.h"
 #include "ops/decode.h"
 #include "ops/fwd.h"
+#include "ops/merge_states.h"
 
 // The options that fwd and bwd share, in flash-attn's order where it has them.
 #define FLASHATTN_OPTIONS                                                                       \
@@ -55,6 +56,10 @@ TORCH_LIBRARY(flashattn_rocm, m) {
       "Tensor? cache_batch_idx=None, Tensor? block_table=None, Tensor(c!)? k_scale=None, "
       "Tensor(d!)? v_scale=None) -> Tensor",
       {at::Tag::pt2_compliant_tag});
+  m.def(
+      "merge_states(Tensor out_a, Tensor lse_a, Tensor out_b, Tensor lse_b) -> "
+      "(Tensor out, Tensor softmax_lse)",
+      {at::Tag::pt2_compliant_tag});
 }
 
 // ROCm torch calls its devices cuda; cpu tensors run on the simulator.
@@ -65,6 +70,7 @@ static void serve_device(torch::Library& m) {
   m.impl("bwd_into", &flashattn::bwd_into);
   m.impl("decode", &flashattn::decode);
   m.impl("append_kv_", &flashattn::append_kv);
+  m.impl("merge_states", &flashattn::merge_states);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, CPU, m) { serve_device(m); }
@@ -77,6 +83,7 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Meta, m) {
   m.impl("bwd_into", &flashattn::bwd_into_meta);
   m.impl("decode", &flashattn::decode_meta);
   m.impl("append_kv_", &flashattn::append_kv_meta);
+  m.impl("merge_states", &flashattn::merge_states_meta);
 }
 
 TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
@@ -85,6 +92,7 @@ TORCH_LIBRARY_IMPL(flashattn_rocm, Autograd, m) {
   m.impl("attn_probs", &flashattn::attn_probs_autograd);
   m.impl("decode", &flashattn::decode_autograd);
   m.impl("append_kv_", &flashattn::append_kv_autograd);
+  m.impl("merge_states", &flashattn::merge_states_autograd);
 }
 
 static void serve_autocast(torch::Library& m) {

@@ -41,6 +41,10 @@ std::optional<Element> element_of(at::ScalarType type) {
   }
 }
 
+const char* name_of(Element element) {
+  return element == Element::f16 ? "f16" : element == Element::bf16 ? "bf16" : "f32";
+}
+
 bool has_rows_of_chunks(const at::Tensor& tensor) {
   const auto item = static_cast<int64_t>(tensor.element_size());
   if (tensor.size(-1) * item % kChunkBytes != 0) return false;

@@ -19,6 +19,9 @@ TensorView view_of(const at::Tensor& tensor);
 // What kernels call a dtype; nothing for one that none of them takes.
 std::optional<Element> element_of(at::ScalarType type);
 
+// As names of kernels end.
+const char* name_of(Element element);
+
 // Rows may be moved by 16 bytes: they are multiples of that, every one begins at a multiple of 4,
 // and a tile of them spans less than 2^31 bytes.
 bool has_rows_of_chunks(const at::Tensor& tensor);

@@ -137,7 +137,16 @@ def write_decode_instances(folder: Path, kernels: Sequence[DecodeKernel]) -> Pat
     functions.append(
         _function("flashattn::kAppendThreads", "flashattn_append_kv_int8", "AppendArgs", "append_kv_int8")
     )
-    names = ("append_kv", "append_kv_int8", "decode", "join_splits")
+    functions += [
+        _function(
+            "flashattn::kMergeThreads",
+            f"flashattn_merge_states_{element}",
+            "MergeArgs",
+            f"merge_states<flashattn::Element::{element}>",
+        )
+        for element in ("f16", "bf16", "f32")
+    ]
+    names = ("append_kv", "append_kv_int8", "decode", "join_splits", "merge_states")
     includes = "".join(f'#include "kernels/{name}.h"\n' for name in names)
     file = folder / "decode_instances.hip"
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
