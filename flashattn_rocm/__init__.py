@@ -5,6 +5,7 @@ scaled_dot_product_attention over; it prints nothing and touches no device.
 """
 
 from flashattn_rocm._extension import __version__, simulated_instructions
+from flashattn_rocm.cascade import flash_attn_with_shared_prefix
 from flashattn_rocm.dispatch import explain_dispatch, use_tile
 from flashattn_rocm.interface import (
     flash_attn_func,
@@ -40,6 +41,7 @@ __all__ = [
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
     "flash_attn_with_kvcache",
+    "flash_attn_with_shared_prefix",
     "merge_states",
     "sdpa",
     "sdpa_counts",

@@ -43,11 +43,11 @@ def flash_attn_with_kvcache(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Attends to the keys of a cache, after appending k and v to it in place if they are given.
 
-    Inference only: there is no backward. Under ``torch.autocast`` q, k, v and the angles take the cache's dtype,
-    float16 for an int8 cache. Masks and positions count from the end of each sequence: with ``n = cache_seqlens +
-    seqlen_new`` keys (less cache_leftpad), query i is level with key ``i + n - seqlen_q``, as in
-    :func:`flashattn_rocm.flash_attn_func`. Everything that lies on the device stays there: a captured graph
-    can be replayed with other cache_seqlens, tables and tokens.
+    Inference only: there is no backward. Under ``torch.autocast`` q, k, v and the angles take the cache's
+    dtype, float16 for an int8 cache. Masks and positions count from the end of each sequence: with
+    ``n = cache_seqlens + seqlen_new`` keys (less cache_leftpad), query i is level with key
+    ``i + n - seqlen_q``, as in :func:`flashattn_rocm.flash_attn_func`. Everything that lies on the device
+    stays there: a captured graph can be replayed with other cache_seqlens, tables and tokens.
 
     Lengths and indices of CPU tensors are checked. On a card, which never reads or writes outside the cache
     whatever they say, they are checked only with FLASHATTN_ROCM_CHECK_INDICES=1, because that waits for the

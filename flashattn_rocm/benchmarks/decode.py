@@ -29,6 +29,7 @@ class DecodeShape:
         head_dim: elements.
         page_size: keys of a page; 0: a dense cache.
         kv_format: "fp16" or "int8".
+        seqlen_prefix: keys before those, which the sequences share and which lie in memory once.
     """
 
     batch: int
@@ -38,12 +39,13 @@ class DecodeShape:
     head_dim: int
     page_size: int = 0
     kv_format: str = "fp16"
+    seqlen_prefix: int = 0
 
     @property
     def kv_bytes(self) -> int:
         """Of the keys and values of all sequences, and of the scales of int8 ones."""
         row = self.head_dim + 4 if self.kv_format == "int8" else 2 * self.head_dim
-        return 2 * self.batch * self.seqlen_k * self.heads_kv * row
+        return 2 * (self.batch * self.seqlen_k + self.seqlen_prefix) * self.heads_kv * row
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,18 @@ class DecodeRow(Result):
         kv_format: "fp16" or "int8".
         kv_bytes: of the keys and values; each counted once, however often it is read.
         gbps_unique_kv: kv_bytes over the time, 1e9 bytes a second.
+        seqlen_prefix: keys that the sequences share, before the seqlen_k of their own.
     """
 
     page_size: int = 0
     kv_format: str = "fp16"
     kv_bytes: int = 0
     gbps_unique_kv: float = 0.0
+    seqlen_prefix: int = 0
 
 
 def decode_shapes(quick: bool = False) -> list[DecodeShape]:
-    """Ratios 1, 4, 6 and 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages of 16; int8."""
+    """Ratios 1 to 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; int8; shared prefixes."""
     if quick:
         return [DecodeShape(1, 8192, 8, 4, 128), DecodeShape(1, 8192, 8, 4, 128, page_size=16)]
     shapes = [
@@ -75,11 +79,20 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
     ]
     paged = [DecodeShape(1, 32768, 8, ratio, dim, 16) for dim in (128, 256) for ratio in (1, 4, 6, 8)]
     int8 = [DecodeShape(1, 131072, 8, ratio, 128, kv_format="int8") for ratio in (1, 4, 8)]
-    return shapes + paged + int8
+    prefix = [
+        shape
+        for batch in (8, 16, 32)
+        for shape in (
+            DecodeShape(batch, 128, 8, 4, 128, seqlen_prefix=4096),
+            DecodeShape(batch, 4224, 8, 4, 128),
+        )
+    ]
+    return shapes + paged + int8 + prefix
 
 
 def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
     """Measures one step."""
+    from flashattn_rocm.cascade import flash_attn_with_shared_prefix
     from flashattn_rocm.kvcache import flash_attn_with_kvcache
 
     where = {"device": device.torch_device}
@@ -97,12 +110,19 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
     dtype = torch.int8 if int8 else torch.half
     k, v = (torch.zeros(*rows, shape.head_dim, dtype=dtype, **where) for _ in range(2))
     scales = {name: torch.zeros(*rows, **where) for name in ("k_scale", "v_scale") if int8}
-    measured = device.measure(
-        lambda: flash_attn_with_kvcache(
-            q, k, v, cache_seqlens=lengths, block_table=table, causal=True, **scales
-        )
+    k_prefix, v_prefix = (
+        torch.zeros(shape.seqlen_prefix, *k.shape[2:], dtype=dtype, **where) for _ in range(2)
     )
-    flop = 4 * shape.batch * shape.seqlen_k * heads * shape.head_dim
+
+    def step() -> None:
+        options = {"cache_seqlens": lengths, "block_table": table, "causal": True, **scales}
+        if shape.seqlen_prefix:
+            flash_attn_with_shared_prefix(q, k_prefix, v_prefix, k, v, **options)
+        else:
+            flash_attn_with_kvcache(q, k, v, **options)
+
+    measured = device.measure(step)
+    flop = 4 * shape.batch * (shape.seqlen_prefix + shape.seqlen_k) * heads * shape.head_dim
     return DecodeRow(
         bench="decode",
         impl="flashattn_rocm",
@@ -127,6 +147,7 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
         kv_format=shape.kv_format,
         kv_bytes=shape.kv_bytes,
         gbps_unique_kv=shape.kv_bytes / (measured.ms * 1e-3) / 1e9,
+        seqlen_prefix=shape.seqlen_prefix,
     )
 
 
@@ -166,6 +187,7 @@ _COLUMNS = ("shape", "us", "GB/s of KV", "HBM read / KV", "VALU busy %", "kernel
 def _cells(row: DecodeRow) -> tuple[str, ...]:
     pages = f" pages of {row.page_size}" if row.page_size else ""
     pages += f" {row.kv_format}" if row.kv_format != "fp16" else ""
+    pages += f" behind a shared {row.seqlen_prefix}" if row.seqlen_prefix else ""
     read = "" if row.hbm_read_bytes is None else f"{row.hbm_read_bytes / row.kv_bytes:.3f}"
     return (
         f"B{row.batch} H{row.heads_q}/{row.heads_kv} D{row.head_dim} S {row.seqlen_k}{pages}",

@@ -37,6 +37,16 @@ def test_a_run_without_a_row_writes_nothing(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_shared_prefix_counts_once(tmp_path, monkeypatch):
+    shapes = [DecodeShape(4, 64, 2, 2, 64, seqlen_prefix=1024)]
+    monkeypatch.setattr(cli, "decode_shapes", lambda quick: shapes)
+    assert main(["--decode", "--json", str(tmp_path / "d.json"), "--out", str(tmp_path / "out")]) == 0
+    (row,) = json.loads((tmp_path / "d.json").read_text())
+    assert row["kv_bytes"] == 2 * (4 * 64 + 1024) * 2 * 64 * 2
+    assert row["seqlen_prefix"] == 1024
+    assert "behind a shared 1024" in (tmp_path / "out/decode.md").read_text()
+
+
 def test_the_tables_shapes():
     shapes = decode_shapes()
     assert {shape.ratio for shape in shapes} == {1, 4, 6, 8}
