@@ -103,7 +103,7 @@ def plan_decode(
     keys: int,
     columns: int,
     bf16: bool = False,
-    int8: bool = False,
+    format: str = "plain",
     chunks: bool = True,
     num_splits: int = 0,
     compute_units: int = 60,

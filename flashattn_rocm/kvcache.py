@@ -2,7 +2,7 @@
 
 Names, order of arguments, defaults, shapes and semantics are upstream's. What upstream refuses and this
 serves: pages of any multiple of 16 keys, other head dims than multiples of 8, a v_cache with another
-head_dim, sinks, and caches of int8 with a scale for each token and head.
+head_dim, sinks, and caches of one byte a number (int8, float8) with scales.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def flash_attn_with_kvcache(
     """Attends to the keys of a cache, after appending k and v to it in place if they are given.
 
     Inference only: there is no backward. Under ``torch.autocast`` q, k, v and the angles take the cache's
-    dtype, float16 for an int8 cache. Masks and positions count from the end of each sequence: with
+    dtype, float16 for a cache of bytes. Masks and positions count from the end of each sequence: with
     ``n = cache_seqlens + seqlen_new`` keys (less cache_leftpad), query i is level with key
     ``i + n - seqlen_q``, as in :func:`flashattn_rocm.flash_attn_func`. Everything that lies on the device
     stays there: a captured graph can be replayed with other cache_seqlens, tables and tokens.
@@ -80,9 +80,11 @@ def flash_attn_with_kvcache(
         num_splits: into how many parts the keys are split, at most 128; 0: as suits the card.
         return_softmax_lse: return (out, softmax_lse).
         sinks: (num_heads,): a score that joins the sum below the fraction of each query of its head.
-        k_scale: of an int8 cache: float32 of k_cache's shape without its last dimension. A key is its
-            integers times its scale; appended keys are rounded so that 127 stands for the largest number of
-            a head's row, and k_scale is written with them. For float16 queries.
+        k_scale: of a cache of bytes (int8, float8_e4m3fn, float8_e5m2; for float16 queries): float32 of
+            k_cache's shape without its last dimension. A key is its numbers times its scale. Appended keys
+            are rounded so that 127, 448 or 1.75 stands for the largest number of a head's row, and k_scale is
+            written with them. For a float8 cache also one element, which stays as it is: appended keys are
+            divided by it, and what is too large then becomes the largest number of the format.
         v_scale: likewise, of v_cache.
 
     Returns:

@@ -8,16 +8,19 @@
 
 namespace flashattn {
 
-// What a cache holds: numbers like those of Q, or integers that a scale of each token and head
-// belongs to.
-enum class KvFormat : int32_t { plain, int8 };
+// What a cache holds: numbers like those of Q, or bytes that a scale belongs to: integers, or
+// floating-point numbers with 4 or 5 bits of exponent (e4m3fn and e5m2 of the OCP).
+enum class KvFormat : int32_t { plain, int8, e4m3, e5m2 };
 
-// Strides in elements. Null: the format has no scales.
+// Strides in elements; all 0: one scale for the whole cache, which is given and never written.
+// Null: the format has no scales.
 struct KvScales {
   float* data;  // [items, keys of an item, heads_kv]
   int64_t item_stride;
   int64_t row_stride;
   int64_t head_stride;
+
+  constexpr bool one_for_all() const { return (item_stride | row_stride | head_stride) == 0; }
 };
 
 // Dense: item i of the cache holds the keys of one sequence. Paged: items are pages of page_size

@@ -5,13 +5,7 @@
 
 namespace flashattn::gcn {
 
-// int8_to_half divides by 2^6, and the scale that the numbers are multiplied by then is so much
-// larger: in fp16 it keeps its digits for rows of small numbers, where those of 1e-5 had 24 % of
-// error. v_ldexp_f32 holds its 6 itself; a 64.0f would be one SGPR more, which spilled.
-inline constexpr int kInt8Exponent = 6;
-__device__ inline float int8_scale(float scale) { return __builtin_ldexpf(scale, kInt8Exponent); }
-
-// 8 signed bytes over 2^kInt8Exponent as fp16, exactly. A byte b below the exponent of 16 makes
+// 8 signed bytes over 2^6 as fp16, exactly. A byte b below the exponent of 16 makes
 // 16 + b / 64; with its sign bit flipped it is unsigned, and 18 too large.
 __device__ inline half8 int8_to_half(pairs2 bytes) {
   constexpr uint32_t exponent = 0x4c4c4c4c;

@@ -165,7 +165,7 @@ class DecodeBlock {
       if constexpr (kScaled) {
 #pragma unroll
         for (int u = 0; u < S::kKeys; ++u)
-          wide[u] *= static_cast<gcn::half>(gcn::int8_scale(v_scale_[u]));
+          wide[u] *= static_cast<gcn::half>(Chunk::scale(v_scale_[u]));
       }
       Products::accumulate(lds_.loop, wave_, lane_.group(), values, o_);
       gcn::wave_fence();
@@ -203,7 +203,7 @@ class DecodeBlock {
     for (int j = 0; j < S::kScores; ++j) {
       const int key = first_key + lane_.key(j);
       float product = gcn::sum_rows<S::kLanes>(score[j]);
-      if constexpr (kScaled) product *= gcn::int8_scale(k_scale_[j]);
+      if constexpr (kScaled) product *= Chunk::scale(k_scale_[j]);
       const float x = changed(product, pass, key);
       const int behind = level_[pass] - key;
       const bool seen = behind <= visible_.window_left && -behind <= visible_.window_right &&

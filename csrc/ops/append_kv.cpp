@@ -10,6 +10,7 @@
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
 #include "core/grid.h"
+#include "ops/decode_plan.h"
 #include "ops/kv_cache.h"
 #include "ops/launch_kernel.h"
 #include "ops/placement.h"
@@ -184,9 +185,10 @@ at::Tensor append_kv(FLASHATTN_APPEND_PARAMETERS) {
   const AppendArgs args = arguments(in, turned, rotary_interleaved, q_at_one_position);
   const int32_t tokens = std::max(args.seqlen_new, args.seqlen_q);
   if (args.batch == 0 || tokens == 0) return turned;
-  const bool int8 = in.cache.format() == KvFormat::int8;
-  const std::string name =
-      std::string("flashattn_append_kv_") + (int8 ? "int8" : name_of(*element_of(k.scalar_type())));
+  const KvFormat format = in.cache.format();
+  const char* numbers =
+      format == KvFormat::plain ? name_of(*element_of(k.scalar_type())) : name_of(format);
+  const std::string name = std::string("flashattn_append_kv_") + numbers;
   launch_kernel(placement_of(k), name, grid_of(tokens, 1, args.batch), kAppendThreads, args,
                 touched_memory(in, turned), "decode");
   mark_written(in.cache.contents());

@@ -32,7 +32,9 @@ const DecodeKernel& choose(const DecodeProblem& problem) {
   if (best == nullptr) {
     throw std::out_of_range(
         "no decode kernel for head_dim " + std::to_string(problem.columns) +
-        (problem.format == KvFormat::int8 ? " of an int8 cache" : "") +
+        (problem.format == KvFormat::plain
+             ? ""
+             : std::string(" of a cache of ") + name_of(problem.format)) +
         (problem.rows_of_chunks ? "" : " with rows that are not 4-byte aligned"));
   }
   return *best;
@@ -68,6 +70,19 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
 }
 
 }  // namespace
+
+const char* name_of(KvFormat format) {
+  switch (format) {
+    case KvFormat::int8:
+      return "int8";
+    case KvFormat::e4m3:
+      return "e4m3";
+    case KvFormat::e5m2:
+      return "e5m2";
+    default:
+      return "plain";
+  }
+}
 
 int max_decode_columns(KvFormat format) {
   int most = 0;

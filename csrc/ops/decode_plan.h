@@ -27,6 +27,9 @@ struct DecodePlan {
   int splits;
 };
 
+// As the configuration and the names of kernels have it.
+const char* name_of(KvFormat format);
+
 // The largest head_dim and head_dim_v that a kernel has for caches of the format.
 int max_decode_columns(KvFormat format);
 

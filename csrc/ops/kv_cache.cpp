@@ -10,13 +10,29 @@
 namespace flashattn {
 namespace {
 
+KvFormat format_of(const at::Tensor& cache) {
+  switch (cache.scalar_type()) {
+    case at::kChar:
+      return KvFormat::int8;
+    case at::kFloat8_e4m3fn:
+      return KvFormat::e4m3;
+    case at::kFloat8_e5m2:
+      return KvFormat::e5m2;
+    default:
+      return KvFormat::plain;
+  }
+}
+
+bool of_bytes(const at::Tensor& cache) { return format_of(cache) != KvFormat::plain; }
+
 void check_same(const at::Tensor& q, const char* name, const at::Tensor& cache) {
-  const bool int8 = cache.scalar_type() == at::kChar;
-  TORCH_CHECK_TYPE(cache.scalar_type() == q.scalar_type() || int8,
+  TORCH_CHECK_TYPE(cache.scalar_type() == q.scalar_type() || of_bytes(cache),
                    "query and key must have the same dtype: q has ", dtype_name(q), ", ", name,
-                   " has ", dtype_name(cache), "; allowed is also torch.int8 with scales");
-  TORCH_CHECK_TYPE(!int8 || q.scalar_type() == at::kHalf,
-                   "an int8 cache is served for torch.float16 queries; q has ", dtype_name(q));
+                   " has ", dtype_name(cache),
+                   "; allowed are also torch.int8, torch.float8_e4m3fn and torch.float8_e5m2 with "
+                   "scales");
+  TORCH_CHECK_TYPE(!of_bytes(cache) || q.scalar_type() == at::kHalf, "a ", dtype_name(cache),
+                   " cache is served for torch.float16 queries; q has ", dtype_name(q));
   TORCH_CHECK_VALUE(
       cache.dim() == 4, name,
       " must have shape (batch_size_cache, seqlen_cache, num_heads_k, head_size), or "
@@ -38,40 +54,45 @@ void check_table(const at::Tensor& table, const c10::SymInt& batch) {
 }
 
 void check_scale(const char* name, const OptionalTensor& scale, const at::Tensor& cache) {
-  const bool wanted = cache.scalar_type() == at::kChar;
-  TORCH_CHECK_VALUE(scale.has_value() == wanted, name,
-                    wanted ? " must be given with an int8 cache" : " is for an int8 cache alone");
-  if (!wanted) return;
+  TORCH_CHECK_VALUE(
+      scale.has_value() == of_bytes(cache), name,
+      scale ? " is for an int8 or float8 cache; this one has " : " must be given with a cache of ",
+      dtype_name(cache));
+  if (!scale) return;
   TORCH_CHECK_TYPE(scale->scalar_type() == at::kFloat, name,
                    " must have dtype torch.float32; it has ", dtype_name(*scale));
-  TORCH_CHECK_VALUE(scale->dim() == 3 && scale->sym_size(0) == cache.sym_size(0) &&
-                        scale->sym_size(1) == cache.sym_size(1) &&
-                        scale->sym_size(2) == cache.sym_size(2),
-                    name, " must have the shape of the cache without its last dimension, which is ",
-                    shape_name(cache), "; it has shape ", shape_name(*scale));
+  const bool of_rows = scale->sym_sizes() == cache.sym_sizes().slice(0, 3);
+  const bool of_all = scale->dim() <= 1 && scale->sym_numel() == 1 && cache.is_floating_point();
+  TORCH_CHECK_VALUE(of_rows || of_all, name,
+                    " must have the shape of the cache without its last dimension, which is ",
+                    shape_name(cache), ", or for a float8 cache one element; it has shape ",
+                    shape_name(*scale));
 }
 
 KvScales view_of_scale(const OptionalTensor& scale) {
   if (!scale) return {};
-  return {.data = static_cast<float*>(const_cast<void*>(scale->const_data_ptr())),
-          .item_stride = scale->stride(0),
-          .row_stride = scale->stride(1),
-          .head_stride = scale->stride(2)};
+  KvScales view{};
+  view.data = static_cast<float*>(const_cast<void*>(scale->const_data_ptr()));
+  if (scale->dim() != 3) return view;  // one for all
+  view.item_stride = scale->stride(0);
+  view.row_stride = scale->stride(1);
+  view.head_stride = scale->stride(2);
+  return view;
 }
 
 // A lane loads 8 bytes at a time, at multiples of 4; a step of 16 keys is addressed by 31 bits.
 void check_bytes(const char* name, const at::Tensor& cache) {
   constexpr int64_t kChunk = 8, kAligned = 4, kMostBetweenKeys = 1 << 22;
-  const int most = max_decode_columns(KvFormat::int8);
-  TORCH_CHECK_VALUE(cache.sym_size(3) % kChunk == 0 && cache.sym_size(3) <= most,
-                    "an int8 cache must have a head_dim that is a multiple of ", kChunk,
+  const int most = max_decode_columns(format_of(cache));
+  TORCH_CHECK_VALUE(cache.sym_size(3) % kChunk == 0 && cache.sym_size(3) <= most, "a ",
+                    dtype_name(cache), " cache must have a head_dim that is a multiple of ", kChunk,
                     " and at most ", most, "; ", name, " has shape ", shape_name(cache));
   bool aligned = cache.sym_storage_offset() % kAligned == 0;
   for (const int64_t dim : {0, 1, 2}) {
     aligned = aligned && (cache.sym_size(dim) <= 1 || cache.sym_stride(dim) % kAligned == 0);
   }
-  TORCH_CHECK_VALUE(aligned && cache.sym_stride(1) <= kMostBetweenKeys,
-                    "rows of an int8 cache must begin at multiples of ", kAligned,
+  TORCH_CHECK_VALUE(aligned && cache.sym_stride(1) <= kMostBetweenKeys, "rows of a ",
+                    dtype_name(cache), " cache must begin at multiples of ", kAligned,
                     " bytes, those of a head at most ", kMostBetweenKeys, " bytes apart; ", name,
                     " has strides ", cache.sym_strides(), " and storage offset ",
                     cache.sym_storage_offset());
@@ -130,12 +151,10 @@ void check_pages_of(const OptionalTensor& block_table, int64_t row, int64_t page
 
 }  // namespace
 
-KvFormat CacheInputs::format() const {
-  return k_cache.scalar_type() == at::kChar ? KvFormat::int8 : KvFormat::plain;
-}
+KvFormat CacheInputs::format() const { return format_of(k_cache); }
 
 bool CacheInputs::rows_of_chunks() const {
-  if (format() == KvFormat::int8) return true;  // or check() refuses it
+  if (of_bytes(k_cache)) return true;  // or check() refuses it
   return has_rows_of_chunks(k_cache) && has_rows_of_chunks(v_cache);
 }
 
@@ -149,7 +168,7 @@ void CacheInputs::check(const at::Tensor& q, const c10::SymInt& batch) const {
   TORCH_CHECK_TYPE(k_cache.scalar_type() == v_cache.scalar_type(),
                    "k_cache and v_cache must have the same dtype: ", dtype_name(k_cache), " and ",
                    dtype_name(v_cache));
-  if (format() == KvFormat::int8) {
+  if (of_bytes(k_cache)) {
     check_bytes("k_cache", k_cache);
     check_bytes("v_cache", v_cache);
   }

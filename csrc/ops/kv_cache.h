@@ -17,7 +17,7 @@ struct CacheInputs {
   OptionalTensor leftpad;
   OptionalTensor block_table;
   c10::SymInt seqlen_new;  // keys that come to them in this call
-  OptionalTensor k_scale;  // of an int8 cache, and of no other
+  OptionalTensor k_scale;  // of a cache of bytes, and of no other
   OptionalTensor v_scale;
 
   KvFormat format() const;

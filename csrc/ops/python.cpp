@@ -104,12 +104,19 @@ py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_
   return ranking;
 }
 
+KvFormat parse_format(const std::string& name) {
+  for (const KvFormat format : {KvFormat::plain, KvFormat::int8, KvFormat::e4m3, KvFormat::e5m2})
+    if (name == name_of(format)) return format;
+  throw py::value_error("format must be \"plain\", \"int8\", \"e4m3\" or \"e5m2\"; got \"" + name +
+                        "\"");
+}
+
 py::dict describe_decode_plan(int64_t batch, int64_t heads_kv, int64_t rows, int64_t keys,
-                              int64_t columns, bool bf16, bool int8, bool chunks,
+                              int64_t columns, bool bf16, const std::string& format, bool chunks,
                               int64_t num_splits, int compute_units) {
   const DecodePlan plan =
       plan_decode({batch, heads_kv, rows, keys, columns, bf16 ? Element::bf16 : Element::f16,
-                   int8 ? KvFormat::int8 : KvFormat::plain, chunks, compute_units},
+                   parse_format(format), chunks, compute_units},
                   num_splits);
   return py::dict("kernel"_a = plan.kernel.name, "rows"_a = plan.kernel.tile.rows,
                   "tiles"_a = plan.tiles, "splits"_a = plan.splits);
@@ -176,7 +183,7 @@ PYBIND11_MODULE(_C, m) {
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
         "default those of the build, with the clocks that are known for the arch.");
   m.def("plan_decode", &describe_decode_plan, "batch"_a, "heads_kv"_a, "rows"_a, "keys"_a,
-        "columns"_a, "bf16"_a = false, "int8"_a = false, "chunks"_a = true, "num_splits"_a = 0,
+        "columns"_a, "bf16"_a = false, "format"_a = "plain", "chunks"_a = true, "num_splits"_a = 0,
         "compute_units"_a = 60,
         "Kernel, rows of a tile, tiles and splits of a decode call, for `rows` query rows a key "
         "head and `keys` keys.");

@@ -14,6 +14,7 @@ from rich.table import Table
 from flashattn_rocm.benchmarks.device import Device
 from flashattn_rocm.benchmarks.result import Result
 
+BYTE_FORMATS = {"int8": torch.int8, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 TITLE = "Decode: flash_attn_with_kvcache, fp16 queries, one token a sequence"
 
 
@@ -28,7 +29,7 @@ class DecodeShape:
         ratio: query heads of a key head.
         head_dim: elements.
         page_size: keys of a page; 0: a dense cache.
-        kv_format: "fp16" or "int8".
+        kv_format: "fp16", or a key of BYTE_FORMATS.
         seqlen_prefix: keys before those, which the sequences share and which lie in memory once.
     """
 
@@ -43,8 +44,8 @@ class DecodeShape:
 
     @property
     def kv_bytes(self) -> int:
-        """Of the keys and values of all sequences, and of the scales of int8 ones."""
-        row = self.head_dim + 4 if self.kv_format == "int8" else 2 * self.head_dim
+        """Of the keys and values of all sequences, and of the scales of bytes."""
+        row = self.head_dim + 4 if self.kv_format in BYTE_FORMATS else 2 * self.head_dim
         return 2 * (self.batch * self.seqlen_k + self.seqlen_prefix) * self.heads_kv * row
 
 
@@ -54,7 +55,7 @@ class DecodeRow(Result):
 
     Attributes:
         page_size: keys of a page; 0: a dense cache.
-        kv_format: "fp16" or "int8".
+        kv_format: "fp16", or a key of BYTE_FORMATS.
         kv_bytes: of the keys and values; each counted once, however often it is read.
         gbps_unique_kv: kv_bytes over the time, 1e9 bytes a second.
         seqlen_prefix: keys that the sequences share, before the seqlen_k of their own.
@@ -68,7 +69,7 @@ class DecodeRow(Result):
 
 
 def decode_shapes(quick: bool = False) -> list[DecodeShape]:
-    """Ratios 1 to 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; int8; shared prefixes."""
+    """Ratios 1 to 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; bytes; shared prefixes."""
     if quick:
         return [DecodeShape(1, 8192, 8, 4, 128), DecodeShape(1, 8192, 8, 4, 128, page_size=16)]
     shapes = [
@@ -78,7 +79,9 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
         )
     ]
     paged = [DecodeShape(1, 32768, 8, ratio, dim, 16) for dim in (128, 256) for ratio in (1, 4, 6, 8)]
-    int8 = [DecodeShape(1, 131072, 8, ratio, 128, kv_format="int8") for ratio in (1, 4, 8)]
+    of_bytes = [
+        DecodeShape(1, 131072, 8, ratio, 128, kv_format=name) for name in BYTE_FORMATS for ratio in (1, 4, 8)
+    ]
     prefix = [
         shape
         for batch in (8, 16, 32)
@@ -87,7 +90,7 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
             DecodeShape(batch, 4224, 8, 4, 128),
         )
     ]
-    return shapes + paged + int8 + prefix
+    return shapes + paged + of_bytes + prefix
 
 
 def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
@@ -106,10 +109,9 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
         table = torch.randperm(shape.batch * pages).int().view(shape.batch, pages).to(**where)
         rows = (shape.batch * pages, shape.page_size)
     rows = (*rows, shape.heads_kv)
-    int8 = shape.kv_format == "int8"
-    dtype = torch.int8 if int8 else torch.half
+    dtype = BYTE_FORMATS.get(shape.kv_format, torch.half)
     k, v = (torch.zeros(*rows, shape.head_dim, dtype=dtype, **where) for _ in range(2))
-    scales = {name: torch.zeros(*rows, **where) for name in ("k_scale", "v_scale") if int8}
+    scales = {name: torch.zeros(*rows, **where) for name in ("k_scale", "v_scale") if dtype != q.dtype}
     k_prefix, v_prefix = (
         torch.zeros(shape.seqlen_prefix, *k.shape[2:], dtype=dtype, **where) for _ in range(2)
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import BwdKernel, DecodeKernel, FwdKernel, TileKernel
+from buildlib.tile_config import BYTE_FORMATS, BwdKernel, DecodeKernel, FwdKernel, TileKernel
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
@@ -134,9 +134,15 @@ def write_decode_instances(folder: Path, kernels: Sequence[DecodeKernel]) -> Pat
                 "flashattn::kAppendThreads", f"flashattn_append_kv_{element}", "AppendArgs", "append_kv" + of
             ),
         ]
-    functions.append(
-        _function("flashattn::kAppendThreads", "flashattn_append_kv_int8", "AppendArgs", "append_kv_int8")
-    )
+    functions += [
+        _function(
+            "flashattn::kAppendThreads",
+            f"flashattn_append_kv_{form}",
+            "AppendArgs",
+            f"append_kv_bytes<flashattn::KvFormat::{form}>",
+        )
+        for form in BYTE_FORMATS
+    ]
     functions += [
         _function(
             "flashattn::kMergeThreads",
@@ -146,7 +152,7 @@ def write_decode_instances(folder: Path, kernels: Sequence[DecodeKernel]) -> Pat
         )
         for element in ("f16", "bf16", "f32")
     ]
-    names = ("append_kv", "append_kv_int8", "decode", "join_splits", "merge_states")
+    names = ("append_kv", "append_kv_bytes", "decode", "join_splits", "merge_states")
     includes = "".join(f'#include "kernels/{name}.h"\n' for name in names)
     file = folder / "decode_instances.hip"
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")

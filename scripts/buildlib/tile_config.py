@@ -17,6 +17,7 @@ else:
 
 _BASE_ARCH = "gfx906"
 Element = Literal["f16", "bf16", "f32"]
+BYTE_FORMATS = ("int8", "e4m3", "e5m2")  # of a KV cache
 
 
 class _Strict(BaseModel):
@@ -283,7 +284,7 @@ class DecodeTile(_Strict):
     rows: Literal[4, 8, 16]
     waves: int = Field(gt=0, le=16)
     access: Literal["chunks", "elements"] = "chunks"
-    format: Literal["plain", "int8"] = "plain"
+    format: Literal["plain", "int8", "e4m3", "e5m2"] = "plain"
     elements: tuple[Element, ...] = Field(default=("f16", "bf16"), min_length=1, strict=False)
     workgroups_per_cu: int = Field(gt=0, le=16)
     compute_share: float = Field(gt=0)

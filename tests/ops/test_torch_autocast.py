@@ -93,15 +93,18 @@ def test_compiled():
     assert attend(q, k, v).equal(flash_attn_func(q.half(), k.half(), v.half()))
 
 
-@pytest.mark.parametrize("cache_dtype", [torch.float16, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize(
+    "cache_dtype", [torch.float16, torch.bfloat16, torch.int8, torch.float8_e5m2], ids=str
+)
 def test_what_meets_a_cache_takes_its_dtype(cache_dtype):
-    dtype = torch.float16 if cache_dtype == torch.int8 else cache_dtype
+    bytes_ = cache_dtype.itemsize == 1
+    dtype = torch.float16 if bytes_ else cache_dtype
     scales = {f"{name}_scale": torch.zeros(1, 20, 2) for name in ("k", "v")}
     angles = torch.rand(20, 16, generator=torch.Generator().manual_seed(1))
 
     def attend(x, **keywords):
-        caches = [torch.zeros(1, 20, 2, 64, dtype=cache_dtype) for _ in range(2)]
-        keywords |= scales if cache_dtype == torch.int8 else {}
+        caches = [torch.zeros(1, 20, 2, 64).to(cache_dtype) for _ in range(2)]
+        keywords |= scales if bytes_ else {}
         turn = {"rotary_cos": angles.to(x.dtype), "rotary_sin": angles.to(x.dtype)}
         q, k, v = x.split([4, 2, 2], 2)
         return flash_attn_with_kvcache(q, *caches, k, v, cache_seqlens=3, **turn, **keywords)
