@@ -69,8 +69,7 @@ def attention_of_packed(
     others_do = any(isinstance(value, Tensor) and value.requires_grad for value in keywords.values())
     # Else fwd casts, or says what is missing.
     autocast = torch.is_autocast_enabled(packed.device.type)
-    served = packed.dtype != torch.float32 and not autocast
-    if torch.is_grad_enabled() and needs_gradient and not others_do and served:
+    if torch.is_grad_enabled() and needs_gradient and not others_do and not autocast:
         return _PackedAttention.apply(q, packed, softmax_scale, causal, keywords)
     return torch.ops.flashattn_rocm.fwd(*_operands(q, packed), softmax_scale, causal, **keywords)
 

@@ -25,7 +25,7 @@ What all six functions share:
 * Gradients of q, k, v, attn_bias and sinks come with autograd, from what the forward saved (out and
   softmax_lse, O(N) memory; that of attn_bias is summed in float32 for all queries and keys, in the bias's own
   batch items and heads). alibi_slopes that require grad are refused; softmax_lse has no gradient. A second
-  derivative raises, and so do tensors that require grad in float32.
+  derivative raises.
 * With return_attn_probs the result is (out, softmax_lse, S_dmask): softmax_lse is the log-sum-exp of the
   scores (natural logarithm, float32). S_dmask is an empty tensor if nothing is dropped, as upstream's; else
   (batch, num_heads, seqlen_q, seqlen_k), of packed sequences the longest ones, dtype of q: each row's

@@ -8,6 +8,7 @@
 //
 // S (or its transpose) is the product of the q-sides, dP that of the v-sides. The gradient of an
 // own q-side row sums the other q-side by dS, that of an own v-side row (dV) the other v-side by P.
+// Of the other side at most 256 columns are in LDS at a time.
 #pragma once
 
 #include "attention/lds_storage.h"
@@ -19,6 +20,12 @@ template <Tile T>
 inline constexpr Tile kQSide = with_columns(T, T.head_dim, T.head_dim);
 template <Tile T>
 inline constexpr Tile kVSide = with_columns(T, T.head_dim_v, T.head_dim_v);
+
+template <Tile Side>
+inline constexpr int kParts = Side.head_dim / columns_at_once(Side.head_dim);
+template <Tile Side>
+inline constexpr Tile kPart =
+    with_columns(Side, columns_at_once(Side.head_dim), columns_at_once(Side.head_dim));
 
 // bf16 only: the powers of two that rows were multiplied by, inverted.
 template <Tile T, Element element>
@@ -35,10 +42,10 @@ struct BwdStorage {
   alignas(16) gcn::half own_q[T.block_m][q_pitch_halves(kQSide<T>, element)];
   alignas(16) gcn::half own_v[T.block_m][q_pitch_halves(kVSide<T>, element)];
   union {
-    alignas(16) KTile<kQSide<T>, element> other_q;
-    alignas(16) KTile<kVSide<T>, element> other_v;
-    alignas(16) VTile<kQSide<T>, element> other_q_pairs;
-    alignas(16) VTile<kVSide<T>, element> other_v_pairs;
+    alignas(16) KTile<kPart<kQSide<T>>, element> other_q;
+    alignas(16) KTile<kPart<kVSide<T>>, element> other_v;
+    alignas(16) VTile<kPart<kQSide<T>>, element> other_q_pairs;
+    alignas(16) VTile<kPart<kVSide<T>>, element> other_v_pairs;
   };
   alignas(16) PTile<T, element> weights;  // P or dS
   [[no_unique_address]] BwdScales<T, element> scales;

@@ -15,7 +15,7 @@ __device__ inline void store_sums(const Rows& to, int first_row, int lane_in_gro
                           .row_stride = to.row_stride,
                           .lse = nullptr,
                           .count = to.count,
-                          .columns = to.columns,
+                          .columns = to.columns / halves_of(E),
                           .factor = 1.0f,
                           .sink = 0.0f};
 #pragma unroll

@@ -14,7 +14,7 @@ namespace flashattn {
 // schedule is pinned after each row, or the compiler gathers the reads in one burst that the LDS
 // queue cannot take (15.0 -> 16.9 simulated TFLOPS at D128). Of two rows the second goes first: its
 // operand was read last, so one s_waitcnt serves both.
-template <Tile T, Element E>
+template <Tile T, Element E, int q_pitch>
 class QkColumns {
   using L = Shape<T>;
   static constexpr bool kStreamed = T.operands == Operands::streamed;
@@ -83,7 +83,7 @@ class QkColumns {
   }
 
   __device__ gcn::half8 q8(int i, int col) const {
-    return lds_read<gcn::half8>(q_at_ + i * kGroups * q_pitch_halves(T, E) + col);
+    return lds_read<gcn::half8>(q_at_ + i * kGroups * q_pitch + col);
   }
   __device__ gcn::half8 k8(int j, int col) const {
     return lds_read<gcn::half8>(k_at_ + j * kGroupLanes * k_pitch_halves(T, E) + col);
@@ -95,27 +95,31 @@ class QkColumns {
   gcn::half8 k_[2][L::kKeys];
 };
 
-// All head_dim columns of the lane's rows and keys, whose first ones are `q` and `k` in LDS.
-template <Tile T, Element E>
-__device__ inline void outer_product(const gcn::half* q, const gcn::half* k,
-                                     float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
-  using L = Shape<T>;
-#pragma unroll
-  for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-    for (int j = 0; j < L::kKeys; ++j) s[i][j] = 0.0f;
-
-  QkColumns<T, E> columns(q, k);
+// Adds all head_dim columns of the lane's rows and keys, whose first ones are `q` and `k` in LDS. Q
+// may have more columns than these: `q_pitch` is from row to row.
+template <Tile T, Element E, int q_pitch = q_pitch_halves(T, E)>
+__device__ inline void add_outer_product(const gcn::half* q, const gcn::half* k,
+                                         float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
+  QkColumns<T, E, q_pitch> columns(q, k);
 #pragma unroll 1
   for (int col = 0; col + 16 < T.head_dim * halves_of(E); col += 16)
     columns.template multiply16<false>(s);
   columns.template multiply16<true>(s);
 }
 
+template <int rows, int keys>
+__device__ inline void clear(float (&s)[rows][keys]) {
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+#pragma unroll
+    for (int j = 0; j < keys; ++j) s[i][j] = 0.0f;
+}
+
 template <Tile T, Element E>
 __device__ inline void score_block(const LdsStorage<T, E>& lds, int first_row, int lane_in_group,
                                    float (&s)[Shape<T>::kRows][Shape<T>::kKeys]) {
-  outer_product<T, E>(&lds.q[first_row][0], &lds.kv.k[lane_in_group][0], s);
+  clear(s);
+  add_outer_product<T, E>(&lds.q[first_row][0], &lds.kv.k[lane_in_group][0], s);
 }
 
 }  // namespace flashattn

@@ -15,8 +15,12 @@ __device__ inline float shift_of(float lse) {
 }
 
 template <Element E>
-__device__ inline float dot8(gcn::half8 a, gcn::half8 b, float sum) {
-  if constexpr (E == Element::bf16) {
+__device__ inline float dot_chunk(gcn::half8 a, gcn::half8 b, float sum) {
+  if constexpr (E == Element::f32) {
+    const auto x = __builtin_bit_cast(gcn::float4, a), y = __builtin_bit_cast(gcn::float4, b);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum = __builtin_fmaf(x[i], y[i], sum);
+  } else if constexpr (E == Element::bf16) {
     const auto x = __builtin_bit_cast(gcn::ushort8, a), y = __builtin_bit_cast(gcn::ushort8, b);
 #pragma unroll
     for (int i = 0; i < 8; ++i)
@@ -35,12 +39,13 @@ __device__ inline void row_deltas(const Rows& out, const Rows& dout, int first_r
 #pragma unroll
   for (int i = 0; i < rows; ++i) delta[i] = 0.0f;
 #pragma unroll 1
-  for (int col = lane_in_group * kChunk; col < T.head_dim_v; col += kGroupLanes * kChunk) {
+  for (int col = lane_in_group * kChunk; col < T.head_dim_v * halves_of(E);
+       col += kGroupLanes * kChunk) {
     const TileReader<T.access> o(out, first_row, T.block_m, tile_row, col);
     const TileReader<T.access> d(dout, first_row, T.block_m, tile_row, col);
 #pragma unroll
     for (int i = 0; i < rows; ++i)
-      delta[i] = dot8<E>(o.read(i * kGroups), d.read(i * kGroups), delta[i]);
+      delta[i] = dot_chunk<E>(o.read(i * kGroups), d.read(i * kGroups), delta[i]);
   }
 #pragma unroll
   for (int i = 0; i < rows; ++i) delta[i] = gcn::sum_row16(delta[i]);

@@ -43,6 +43,11 @@ struct Share {
   __device__ static int row() { return static_cast<int>(threadIdx.x) / kLanes; }
   __device__ static int col() { return static_cast<int>(threadIdx.x) % kLanes * kChunk; }
   __device__ static bool busy() { return kAllBusy || (col() < columns && row() < kRowsAtOnce); }
+  // With a chunk of columns [first, first + count).
+  template <int first, int count>
+  __device__ static bool busy_in() {
+    return busy() && (count == columns || (col() >= first && col() < first + count));
+  }
 };
 
 // The reads of this thread from rows [first, first + n) of a head; n is 0 for zeros alone.
@@ -115,17 +120,18 @@ class InFlight {
 
   __device__ void load(const Rows& from, int first, bool exists) {
     const TileReader<T.access> reader(from, first, exists ? rows : 0, S::row(), S::col());
-#pragma unroll
-    for (int i = 0; i < S::kSteps; ++i) chunk_[i] = reader.read(i * S::kRowsAtOnce);
+    // Not a loop to unroll: of 16 steps by elements the compiler would not.
+    static_for<S::kSteps>([&](auto i) { chunk_[i] = reader.read(i * S::kRowsAtOnce); });
   }
 
-  template <class To, int pitch>
+  // Columns [first, first + count) of them.
+  template <int first = 0, int count = columns, class To, int pitch>
   __device__ void store(To (&to)[rows][pitch]) const {
-    if (!S::busy()) return;
+    if (!S::template busy_in<first, count>()) return;
 #pragma unroll
     for (int i = 0; i < S::kSteps; ++i) {
       auto* const row = reinterpret_cast<gcn::half*>(&to[S::row() + i * S::kRowsAtOnce]);
-      lds_write(row + S::col(), chunk_[i]);
+      lds_write(row + S::col() - first, chunk_[i]);
     }
   }
 
@@ -193,21 +199,23 @@ class VPairsInFlight {
       }
   }
 
-  // As they are, a key a row.
-  template <int pitch>
-  __device__ void store_rows(gcn::half (&to)[T.block_n][pitch]) const {
-    if (!S::busy()) return;
+  // Columns [first, first + count): as they are, a key a row,
+  template <int first = 0, int count = T.head_dim_v, int pitch>
+  __device__ void store(gcn::half (&to)[T.block_n][pitch]) const {
+    if (!S::template busy_in<first, count>()) return;
 #pragma unroll
     for (int i = 0; i < S::kSteps; ++i)
 #pragma unroll
-      for (int of = 0; of < 2; ++of) lds_write(&to[key(i, of)][S::col()], row_[i][of]);
+      for (int of = 0; of < 2; ++of) lds_write(&to[key(i, of)][S::col() - first], row_[i][of]);
   }
 
-  __device__ void store(VTile<T, Element::f16>& to) const {
-    if (!S::busy()) return;
+  // or in pairs.
+  template <int first = 0, int count = T.head_dim_v, int pitch>
+  __device__ void store(uint32_t (&to)[T.block_n / 2][pitch]) const {
+    if (!S::template busy_in<first, count>()) return;
 #pragma unroll
     for (int i = 0; i < S::kSteps; ++i) {
-      uint32_t* dst = &to[S::row() + i * S::kRowsAtOnce][S::col()];
+      uint32_t* dst = &to[S::row() + i * S::kRowsAtOnce][S::col() - first];
       lds_write(dst, interleave(row_[i], 0));
       lds_write(dst + 4, interleave(row_[i], 4));
     }

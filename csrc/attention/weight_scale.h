@@ -26,9 +26,9 @@ class WeightScale {
     for (int i = 0; i < rows; ++i) factor_[i] = __builtin_bit_cast(float, kLargest << 23);
   }
 
-  // Before the weights of a block join `sums`.
-  template <int columns, int width>
-  __device__ void follow(const float (&weight)[rows][columns], float (&sums)[rows][width]) {
+  // Before the weights of a block join `sums`, which are in parts of their columns.
+  template <int columns, int parts, int width>
+  __device__ void follow(const float (&weight)[rows][columns], float (&sums)[parts][rows][width]) {
     float most[rows], excess = 0.0f;
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
@@ -42,7 +42,9 @@ class WeightScale {
       factor_[i] = __builtin_fminf(before, factor_for(gcn::max_row16(most[i])));
       const float change = factor_[i] * inverse(before);
 #pragma unroll
-      for (int c = 0; c < width; ++c) gcn::scale_by(sums[i][c], change);
+      for (int part = 0; part < parts; ++part)
+#pragma unroll
+        for (int c = 0; c < width; ++c) gcn::scale_by(sums[part][i][c], change);
     }
   }
 

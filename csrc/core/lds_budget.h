@@ -48,14 +48,18 @@ constexpr LdsBudget fwd_lds_budget(const Tile& tile, Element element) {
           .scales = element == Element::bf16 ? (tile.block_m + tile.block_n + 4) * 4 : 0};
 }
 
+// The backward: columns of the other side that are in LDS at a time.
+constexpr int columns_at_once(int columns) { return columns > 256 ? columns / 2 : columns; }
+
 // The backward: two operands of the workgroup's own rows stay, and the two of the other side come
 // in turns, each by rows and by pairs.
 constexpr LdsBudget bwd_lds_budget(const Tile& tile, Element element) {
   constexpr int half = 2, pair = 4;  // bytes
-  const int most = tile.head_dim > tile.head_dim_v ? tile.head_dim : tile.head_dim_v;
+  const int q_part = columns_at_once(tile.head_dim), v_part = columns_at_once(tile.head_dim_v);
+  const int most = q_part > v_part ? q_part : v_part;
   const Tile widest = with_columns(tile, most, most);
   const int rows = tile.block_n * k_pitch_halves(widest, element) * half;
-  const int pairs = tile.block_n / 2 * v_pitch_words(widest) * pair;
+  const int pairs = tile.block_n / per_word(element) * v_pitch_words(widest) * pair;
   const Tile other = with_columns(tile, tile.head_dim_v, tile.head_dim_v);
   return {
       .q = tile.block_m * (q_pitch_halves(tile, element) + q_pitch_halves(other, element)) * half,

@@ -23,22 +23,24 @@ namespace flashattn {
 template <Tile T, Element E, Gradient G>
 class BackwardBlock {
   using L = Shape<T>;
-  using QSide = Shape<kQSide<T>>;
-  using VSide = Shape<kVSide<T>>;
+  static constexpr int kQParts = kParts<kQSide<T>>, kVParts = kParts<kVSide<T>>;
   static constexpr bool kOwnsKeys = G == Gradient::dkdv;
-  static constexpr bool kBf16 = E == Element::bf16;
+  static constexpr bool kBf16 = E == Element::bf16, kF32 = E == Element::f32;
   static constexpr bool kModified = T.scores == Scores::modified;
   static constexpr bool kScaled = kBf16 || kModified;  // scores carry the scale before the shift
-  // softmax_scale makes dQ and dK of dS: at the very end, or, in bf16, before dS meets K or Q,
-  // whose magnitudes can be such that only all three together are in fp32's range.
-  static constexpr bool kScaleFirst = kBf16 && !kModified;
+  // softmax_scale makes dQ and dK of dS: at the very end, or, in bf16 and fp32, before dS meets K
+  // or Q, whose magnitudes can be such that only all three together are in fp32's range.
+  static constexpr bool kScaleFirst = kF32 || (kBf16 && !kModified);
   // Kernels that would keep more of the argument in SGPRs than there are; the others gain 4 %.
   static constexpr bool kReadsAnew = kModified || ((kOwnsKeys || kBf16) && L::kRows >= 8);
   using Block = float[L::kRows][L::kKeys];
-  using Pairs = uint32_t[L::kRows][L::kKeys / 2];
+  using Weights = uint32_t[L::kRows][L::kKeys / per_word(E)];  // as operands of a product
+  // Of the columns that are in LDS at a time.
+  template <Tile Side>
+  using Sums = float[L::kRows][Shape<kPart<Side>>::kCols];
   // P is 1 at most, and long rows have little in each entry: as dV's operand it uses fp16's upper
   // range (bf16: by p_scale_).
-  static constexpr bool kRaisesP = kOwnsKeys && !kBf16;
+  static constexpr bool kRaisesP = kOwnsKeys && E == Element::f16;
   static constexpr float kPBits = kRaisesP ? 14.0f : 0.0f;
   static constexpr float kPUnit = kRaisesP ? 0x1p-14f : 1.0f;
 
@@ -46,7 +48,7 @@ class BackwardBlock {
   __device__ BackwardBlock(const BwdArgs& args, BwdStorage<T, E>& lds)
       : args_(args), fwd_(args.fwd), lds_(lds) {}
 
-  __device__ void run() {
+  __device__ __forceinline__ void run() {
     item_ = kOwnsKeys ? key_item_of_grid(fwd_, T.block_m) : item_of_grid(fwd_, T.block_m);
     if (item_.batch >= fwd_.batch) return;
     sequence_ = Sequence::of(fwd_, item_.batch);
@@ -61,7 +63,7 @@ class BackwardBlock {
   }
 
  private:
-  __device__ void prologue() {
+  __device__ __forceinline__ void prologue() {
     const int lane = gcn::lane_id();
     lane_in_group_ = lane % kGroupLanes;
     tile_row_ = gcn::wave_id() * T.rows_per_wave() + lane / kGroupLanes;
@@ -74,19 +76,16 @@ class BackwardBlock {
       own_statistics(dout);
     }
 #pragma unroll
-    for (int i = 0; i < L::kRows; ++i) {
+    for (auto& part : dq_side_) clear(part);
+    if constexpr (kOwnsKeys) {
 #pragma unroll
-      for (int c = 0; c < QSide::kCols; ++c) dq_side_[i][c] = 0.0f;
-      if constexpr (kOwnsKeys) {
-#pragma unroll
-        for (int c = 0; c < VSide::kCols; ++c) dv_side_[i][c] = 0.0f;
-      }
+      for (auto& part : dv_side_) clear(part);
     }
   }
 
   __device__ void stage_own(const Rows& q_side, const Rows& v_side) {
-    InFlight<T, T.block_m, T.head_dim> q;
-    InFlight<T, T.block_m, T.head_dim_v> v;
+    InFlight<T, T.block_m, T.head_dim * halves_of(E)> q;
+    InFlight<T, T.block_m, T.head_dim_v * halves_of(E)> v;
     q.load(q_side, item_.first_row, true);
     v.load(v_side, item_.first_row, true);
     if constexpr (kBf16) {
@@ -133,7 +132,7 @@ class BackwardBlock {
   }
 
   // dK and dV: the block's queries in all heads that read the key head, one after the other.
-  __device__ void body() {
+  __device__ __forceinline__ void body() {
     const auto range = BlockRange::of<T>(seen_, item_.first_row);
     const int heads = kOwnsKeys ? fwd_.heads_q / fwd_.heads_kv : 1;
     int head = item_.head_q, block = range.begin;
@@ -145,38 +144,48 @@ class BackwardBlock {
       const bool ends = ++block == range.end;
       block = ends ? range.begin : block;
       head += ends ? 1 : 0;
-      load_q_side(head, block, steps > 1);
-      accumulate<kQSide<T>>(ds_, lds_.other_q_pairs, dq_side_);
+      // The next block's loads go beside the last product.
+      static_for<kQParts>([&](auto part) {
+        if constexpr (part > 0)
+          turn([&] { store_part<kQSide<T>, part>(q_side_, lds_.other_q_pairs); });
+        if constexpr (part == kQParts - 1) load_q_side(head, block, steps > 1);
+        accumulate<kQSide<T>>(ds_, lds_.other_q_pairs, dq_side_[part]);
+      });
     }
   }
 
-  // All but the last product, which the next block's loads go beside.
-  __device__ void step(int head, int block, bool whole) {
+  // All but the last product.
+  __device__ __forceinline__ void step(int head, int block, bool whole) {
     Block p, ds;
     [[maybe_unused]] Block slope;
     const int first = block * T.block_n;
 
-    turn([&] {
-      if constexpr (kBf16) q_side_.normalise(lds_.scales.other_q);
-      q_side_.store_rows(lds_.other_q);
+    // Nobody reads the block before's factors any more: they are for S and dP, and for their use.
+    if constexpr (kBf16) q_side_.normalise(lds_.scales.other_q);
+    clear(p);
+    static_for<kQParts>([&](auto part) {
+      turn([&] { store_part<kQSide<T>, part>(q_side_, lds_.other_q); });
+      if constexpr (part == 0) {
+        load_v_side(head, block);
+        if constexpr (kOwnsKeys) load_statistics(head, first);
+      }
+      multiply<kQSide<T>, part>(lds_.own_q, lds_.other_q, p);
     });
-    load_v_side(head, block);
-    if constexpr (kOwnsKeys) load_statistics(head, first);
-    multiply<kQSide<T>>(lds_.own_q, lds_.other_q, p);
     if constexpr (kBf16) undo_scales(p, lds_.scales.own_q, lds_.scales.other_q, scale_log2_);
     if constexpr (kModified) change_scores(p, slope, head, first);
     probabilities(p, first, whole);
 
-    turn([&] {
-      if constexpr (kBf16) v_side_.normalise(lds_.scales.other_v);
-      v_side_.store_rows(lds_.other_v);
+    if constexpr (kBf16) v_side_.normalise(lds_.scales.other_v);
+    clear(ds);
+    static_for<kVParts>([&](auto part) {
+      turn([&] { store_part<kVSide<T>, part>(v_side_, lds_.other_v); });
+      multiply<kVSide<T>, part>(lds_.own_v, lds_.other_v, ds);
     });
-    multiply<kVSide<T>>(lds_.own_v, lds_.other_v, ds);
     if constexpr (kBf16)
       undo_scales(ds, lds_.scales.own_v, lds_.scales.other_v,
                   kScaleFirst ? fwd_.softmax_scale : 1.0f);
     if constexpr (kModified) drop(p, ds, head, first);
-    const float delta_scale = kScaleFirst ? fwd_.softmax_scale : 1.0f;
+    const float delta_scale = kBf16 && kScaleFirst ? fwd_.softmax_scale : 1.0f;
     for_each(ds, [&](float& x, int i, int j) {
       const float weight = kModified ? __builtin_fabsf(p[i][j]) : p[i][j];
       x = gcn::multiply_zero_wins(weight, x - delta_[kOwnsKeys ? j : i] * delta_scale);
@@ -186,27 +195,37 @@ class BackwardBlock {
       for_each(ds, [&](float& x, int i, int j) { x *= slope[i][j]; });
     }
 
-    [[maybe_unused]] Pairs pairs;
+    [[maybe_unused]] Weights pairs;
     if constexpr (kOwnsKeys && kModified)
       for_each(p, [](float& x, int, int) { x = x < 0.0f ? 0.0f : x; });
     if constexpr (kOwnsKeys) pack_p(p, pairs);
-    if constexpr (kBf16) multiply_columns(ds, lds_.scales.other_q);
-    ds_scale_.follow(ds, dq_side_);
-    ds_scale_.pack(ds, ds_);
+    pack_ds(ds);
     if constexpr (kOwnsKeys) {
-      turn([&] { v_side_.store(lds_.other_v_pairs); });
-      accumulate<kVSide<T>>(pairs, lds_.other_v_pairs, dv_side_);
+      static_for<kVParts>([&](auto part) {
+        // In fp32 rows are in LDS as they were for dP.
+        if constexpr (!kF32 || kVParts > 1)
+          turn([&] { store_part<kVSide<T>, part>(v_side_, lds_.other_v_pairs); });
+        accumulate<kVSide<T>>(pairs, lds_.other_v_pairs, dv_side_[part]);
+      });
     }
-    turn([&] { q_side_.store(lds_.other_q_pairs); });
+    turn([&] { store_part<kQSide<T>, 0>(q_side_, lds_.other_q_pairs); });
   }
 
   // Lanes and rows are opaque here and below: addresses that follow from them would be kept through
   // the whole step, in registers that are not there.
-  template <Tile Side, class Own, class Other>
+  template <Tile Side, int part, class Own, class Other>
   __device__ void multiply(const Own& own, const Other& other, Block& products) const {
-    outer_product<Side, E>(&own[gcn::opaque(tile_row_)][0], &other[gcn::opaque(lane_in_group_)][0],
-                           products);
+    add_outer_product<kPart<Side>, E, q_pitch_halves(Side, E)>(
+        &own[gcn::opaque(tile_row_)][part * kPart<Side>.head_dim * halves_of(E)],
+        &other[gcn::opaque(lane_in_group_)][0], products);
     for_each(products, [](float& x, int, int) { gcn::settle(x); });
+  }
+
+  // To a tile of LDS that holds a part of the columns.
+  template <Tile Side, int part, class To>
+  __device__ static void store_part(const VInFlight<Side, E>& block, To& to) {
+    constexpr int kColumns = kPart<Side>.head_dim * halves_of(E);
+    block.template store<part * kColumns, kColumns>(to);
   }
 
   // The buffer of the other side changes hands.
@@ -224,13 +243,13 @@ class BackwardBlock {
   }
 
   // Nothing is read if there is no such block, but the registers are written, as in the forward.
-  __device__ void load_q_side(int head, int block, bool exists) {
+  __device__ __forceinline__ void load_q_side(int head, int block, bool exists) {
     const FwdArgs& fwd = args().fwd;
     const Rows rows = kOwnsKeys ? q_rows(fwd.q, head, fwd.head_dim) : k_rows(fwd.k, fwd.head_dim);
     q_side_.load(rows, block * T.block_n, exists);
   }
 
-  __device__ void load_v_side(int head, int block) {
+  __device__ __forceinline__ void load_v_side(int head, int block) {
     const BwdArgs& a = args();
     const Rows rows =
         kOwnsKeys ? q_rows(a.dout, head, a.fwd.head_dim_v) : k_rows(a.fwd.v, a.fwd.head_dim_v);
@@ -290,15 +309,30 @@ class BackwardBlock {
     for_each(s, [](float& x, int, int) { x = gcn::exp2(x); });
   }
 
-  __device__ void pack_p(Block& p, Pairs& pairs) {
+  __device__ void pack_p(Block& p, Weights& pairs) {
     if constexpr (kBf16) {
       multiply_columns(p, lds_.scales.other_v);
       p_scale_.follow(p, dv_side_);
       p_scale_.pack(p, pairs);
+    } else if constexpr (kF32) {
+      for_each(p, [&](float& x, int i, int j) { pairs[i][j] = __builtin_bit_cast(uint32_t, x); });
     } else {
       for_each(p, [&](float&, int i, int j) {
         if (j % 2 == 0) pairs[i][j / 2] = gcn::as_bits(gcn::to_half2(p[i][j], p[i][j + 1]));
       });
+    }
+  }
+
+  // fp32 has the range for dS as it is.
+  __device__ void pack_ds(Block& ds) {
+    if constexpr (kF32) {
+      const float scale = kScaleFirst ? fwd_.softmax_scale : 1.0f;
+      for_each(ds,
+               [&](float& x, int i, int j) { ds_[i][j] = __builtin_bit_cast(uint32_t, x* scale); });
+    } else {
+      if constexpr (kBf16) multiply_columns(ds, lds_.scales.other_q);
+      ds_scale_.follow(ds, dq_side_);
+      ds_scale_.pack(ds, ds_);
     }
   }
 
@@ -317,37 +351,59 @@ class BackwardBlock {
   }
 
   template <Tile Side>
-  __device__ void accumulate(const Pairs& weights, const VTile<Side, E>& other,
-                             float (&sums)[L::kRows][Shape<Side>::kCols]) {
+  __device__ void accumulate(const Weights& weights, const VTile<kPart<Side>, E>& other,
+                             Sums<Side>& sums) {
+    if constexpr (kF32) {
+      Sums<Side> block;  // a sum of sums, as in the forward
+      clear(block);
+      add_products<Side>(weights, other, block);
+      for_each(sums, [&](float& x, int i, int c) { x += block[i][c]; });
+    } else {
+      add_products<Side>(weights, other, sums);
+    }
+    for_each(sums, [](float& x, int, int) { gcn::settle(x); });
+  }
+
+  template <Tile Side>
+  __device__ void add_products(const Weights& weights, const VTile<kPart<Side>, E>& other,
+                               Sums<Side>& sums) {
     // Not a loop to unroll: where dot2 is several instructions (gfx900) the compiler would not.
     static_for<T.block_n / T.p_keys>([&](auto part) {
       const int row = gcn::opaque(tile_row_), lane = gcn::opaque(lane_in_group_);
       store_p<T, E>(lds_.weights, row, lane, part, weights);
-      accumulate_pv<Side, E>(lds_.weights, other, row, lane, part, sums);
+      accumulate_pv<kPart<Side>, E>(lds_.weights, other, row, lane, part, sums);
     });
-#pragma unroll
-    for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-      for (int c = 0; c < Shape<Side>::kCols; ++c) gcn::settle(sums[i][c]);
   }
 
-  __device__ void epilogue() const {
+  __device__ __forceinline__ void epilogue() const {
     // Opaque: which rows exist is not to be kept from the prologue on, in SGPRs.
     const int first_row = gcn::opaque(item_.first_row + tile_row_);
     float factor[L::kRows];
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
-      factor[i] = ds_scale_.inverse_of(i) * (kScaleFirst ? 1.0f : kPUnit * fwd_.softmax_scale);
+      factor[i] = (kF32 ? 1.0f : ds_scale_.inverse_of(i)) *
+                  (kScaleFirst ? 1.0f : kPUnit * fwd_.softmax_scale);
     const Rows q_side =
         kOwnsKeys ? k_rows(args_.dk, fwd_.head_dim) : q_rows(args_.dq, item_.head_q, fwd_.head_dim);
-    store_sums<kQSide<T>, E>(q_side, first_row, lane_in_group_, dq_side_, factor);
+    store<kQSide<T>>(q_side, first_row, dq_side_, factor);
     if constexpr (kOwnsKeys) {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i)
         factor[i] = (kBf16 ? p_scale_.inverse_of(i) : kPUnit) * kept_scale();
-      store_sums<kVSide<T>, E>(k_rows(args_.dv, fwd_.head_dim_v), first_row, lane_in_group_,
-                               dv_side_, factor);
+      store<kVSide<T>>(k_rows(args_.dv, fwd_.head_dim_v), first_row, dv_side_, factor);
     }
+  }
+
+  template <Tile Side>
+  __device__ __forceinline__ void store(Rows to, int first_row,
+                                        const Sums<Side> (&sums)[kParts<Side>],
+                                        const float (&factor)[L::kRows]) const {
+    constexpr int kColumns = kPart<Side>.head_dim * halves_of(E);
+    static_for<kParts<Side>>([&](auto part) {
+      store_sums<kPart<Side>, E>(to, first_row, lane_in_group_, sums[part], factor);
+      to.base += kColumns;
+      to.columns -= kColumns;
+    });
   }
 
   // Of P that dropout kept.
@@ -358,16 +414,16 @@ class BackwardBlock {
 
   __device__ Rows q_rows(const TensorView& x, int head, int columns) const {
     return {.base = head_base<E>(x, sequence_.batch, sequence_.first_q, head),
-            .row_stride = x.row_stride,
+            .row_stride = x.row_stride * halves_of(E),
             .count = sequence_.seqlen_q,
-            .columns = columns};
+            .columns = columns * halves_of(E)};
   }
 
   __device__ Rows k_rows(const TensorView& x, int columns) const {
     return {.base = head_base<E>(x, sequence_.batch, sequence_.first_k, item_.head_kv),
-            .row_stride = x.row_stride,
+            .row_stride = x.row_stride * halves_of(E),
             .count = sequence_.seqlen_k,
-            .columns = columns};
+            .columns = columns * halves_of(E)};
   }
 
   __device__ int64_t statistics_of(int head_q) const {
@@ -376,12 +432,12 @@ class BackwardBlock {
            sequence_.first_q;
   }
 
-  template <class F>
-  __device__ static void for_each(Block& s, F f) {
+  template <int columns, class F>
+  __device__ static void for_each(float (&x)[L::kRows][columns], F f) {
 #pragma unroll
     for (int i = 0; i < L::kRows; ++i)
 #pragma unroll
-      for (int j = 0; j < L::kKeys; ++j) f(s[i][j], i, j);
+      for (int j = 0; j < columns; ++j) f(x[i][j], i, j);
   }
 
   const BwdArgs& args_;
@@ -391,13 +447,13 @@ class BackwardBlock {
   Visible visible_;
   Visible seen_;  // of the own rows: by queries the keys, by keys the queries
   BwdStorage<T, E>& lds_;
-  VPairsInFlight<kQSide<T>> q_side_;
-  VPairsInFlight<kVSide<T>> v_side_;
-  Pairs ds_;
+  VInFlight<kQSide<T>, E> q_side_;
+  VInFlight<kVSide<T>, E> v_side_;
+  Weights ds_;
   float shift_[kOwnsKeys ? L::kKeys : L::kRows];  // of queries: own ones, or those of the block
   float delta_[kOwnsKeys ? L::kKeys : L::kRows];
-  float dq_side_[L::kRows][QSide::kCols];  // dQ or dK
-  float dv_side_[L::kRows][kOwnsKeys ? VSide::kCols : 1];
+  Sums<kQSide<T>> dq_side_[kQParts];  // dQ or dK
+  Sums<kVSide<T>> dv_side_[kOwnsKeys ? kVParts : 1];
   WeightScale<L::kRows> ds_scale_, p_scale_;
   float scale_log2_;
   int lane_in_group_;

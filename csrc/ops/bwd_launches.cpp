@@ -22,8 +22,8 @@ bool rows_of_chunks(const Gradients& g) {
   return true;
 }
 
-void advance(TensorView& view, int64_t elements) {
-  view.data = static_cast<uint16_t*>(view.data) + elements;
+void advance(TensorView& view, int64_t elements, Element element) {
+  view.data = static_cast<uint16_t*>(view.data) + elements * halves_of(element);
 }
 
 template <class T>
@@ -37,10 +37,10 @@ void advance_bias(ScoreChanges& scores, int64_t elements) {
 }
 
 // The arguments for one batch item alone.
-BwdArgs of_item(BwdArgs args, int64_t item) {
+BwdArgs of_item(BwdArgs args, Element element, int64_t item) {
   FwdArgs& fwd = args.fwd;
   for (TensorView* view : {&fwd.q, &fwd.k, &fwd.v, &fwd.o, &args.dout, &args.dq})
-    advance(*view, item * view->batch_stride);
+    advance(*view, item * view->batch_stride, element);
   for (float** each : {&fwd.lse, &args.shift, &args.delta})
     advance(*each, item * fwd.lse_batch_stride);
   advance(fwd.scores.alibi_slopes, item * fwd.scores.alibi_batch_stride);
@@ -52,12 +52,12 @@ BwdArgs of_item(BwdArgs args, int64_t item) {
 }
 
 // The arguments for one query head alone.
-BwdArgs of_head(BwdArgs args, int64_t head) {
+BwdArgs of_head(BwdArgs args, Element element, int64_t head) {
   FwdArgs& fwd = args.fwd;
   const int64_t head_kv = head / (fwd.heads_q / fwd.heads_kv);
   for (TensorView* view : {&fwd.q, &fwd.o, &args.dout, &args.dq})
-    advance(*view, head * view->head_stride);
-  for (TensorView* view : {&fwd.k, &fwd.v}) advance(*view, head_kv * view->head_stride);
+    advance(*view, head * view->head_stride, element);
+  for (TensorView* view : {&fwd.k, &fwd.v}) advance(*view, head_kv * view->head_stride, element);
   for (float** each : {&fwd.lse, &args.shift, &args.delta})
     advance(*each, head * fwd.lse_head_stride);
   advance(fwd.scores.alibi_slopes, head);
@@ -70,7 +70,9 @@ BwdArgs of_head(BwdArgs args, int64_t head) {
 }  // namespace
 
 BackwardLaunches::BackwardLaunches(const Gradients& gradients, const FwdShape& shape)
-    : gradients_(gradients), place_(placement_of(gradients.in.q)) {
+    : gradients_(gradients),
+      place_(placement_of(gradients.in.q)),
+      element_(*element_of(gradients.in.q.scalar_type())) {
   const at::Tensor& lse = gradients.lse;
   statistics_ = gradients.in.varlen() ? at::zeros({2, lse.numel()}, lse.options())
                                       : at::empty({2, lse.numel()}, lse.options());
@@ -101,26 +103,22 @@ void BackwardLaunches::launch_dq() {
   const bool items_share = dbias.defined() && dbias.size(0) == 1;
   const bool heads_share = dbias.defined() && dbias.size(1) == 1;
   for (int64_t item = 0; item < (items_share ? args_.fwd.batch : 1); ++item) {
-    const BwdArgs of_batch = items_share ? of_item(args_, item) : args_;
+    const BwdArgs of_batch = items_share ? of_item(args_, element_, item) : args_;
     for (int64_t head = 0; head < (heads_share ? args_.fwd.heads_q : 1); ++head)
-      launch(Gradient::dq, heads_share ? of_head(of_batch, head) : of_batch);
+      launch(Gradient::dq, heads_share ? of_head(of_batch, element_, head) : of_batch);
   }
 }
 
 void BackwardLaunches::launch(Gradient gradient, BwdArgs args) {
   const DeviceInfo& device = device_info(place_);
   const FwdInputs& in = gradients_.in;
-  const FwdProblem problem{args.fwd,
-                           *element_of(in.q.scalar_type()),
-                           rows_of_chunks(gradients_),
-                           changes_scores(in),
-                           device.base_arch(),
-                           device.compute_units};
+  const FwdProblem problem{args.fwd,           element_,           rows_of_chunks(gradients_),
+                           changes_scores(in), device.base_arch(), device.compute_units};
   const BwdKernel* kernel = choose_bwd_kernel(problem, gradient);
   const int32_t d = args.fwd.head_dim, d_v = args.fwd.head_dim_v;
   TORCH_CHECK_NOT_IMPLEMENTED(kernel != nullptr, "there is no backward for head_dim ", d,
                               d_v == d ? "" : " with head_dim_v " + std::to_string(d_v), " in ",
-                              problem.element == Element::f16 ? "float16" : "bfloat16", " yet");
+                              dtype_name(in.q), " yet");
   const Grid grid = bwd_grid(args.fwd, kernel->tile, gradient);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // HIP has no empty grids
   args.fwd.heads_together =

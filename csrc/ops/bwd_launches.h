@@ -38,6 +38,7 @@ class BackwardLaunches {
 
   const Gradients& gradients_;
   Placement place_;
+  Element element_;
   at::Tensor statistics_;  // [2, as lse]
   BwdArgs args_{};
 };

@@ -278,9 +278,6 @@ void check_gradients(const FwdInputs& in) {
   TORCH_CHECK_NOT_IMPLEMENTED(!in.alibi_slopes || !in.alibi_slopes->requires_grad(),
                               "alibi_slopes requires grad, which is not served yet; pass "
                               "alibi_slopes.detach()");
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      in.q.scalar_type() != at::kFloat,
-      "float32 has no backward yet: call it under torch.no_grad(), or cast q, k and v");
 }
 
 void check_asked(const FwdInputs& in, bool bias_gradient, bool sinks_gradient) {

@@ -125,7 +125,7 @@ void check_bwd(const FwdInputs& inputs, const FwdShape& shape, const at::Tensor&
 void check_targets(const FwdInputs& inputs, const at::Tensor& dq, const at::Tensor& dk,
                    const at::Tensor& dv);
 
-// What has no backward yet: gradients of ALiBi slopes, fp32.
+// What has no gradient: ALiBi slopes.
 void check_gradients(const FwdInputs& inputs);
 
 // For the checks of other ops: what every kind of attention takes.

@@ -218,7 +218,7 @@ class FwdKernel(TileKernel):
 class BwdTile(TileShape):
     """One row [[bwd]]: a tile of the backward; block_m is of the rows that a workgroup owns.
 
-    A row can be for some kinds of elements only.
+    A row of 16-bit numbers can be for some kinds of them only.
     """
 
     gradient: Literal["dq", "dkdv"]
@@ -230,12 +230,19 @@ class BwdTile(TileShape):
 
     @model_validator(mode="after")
     def _is_of_the_backward(self) -> Self:
-        for key in ("kv", "rescale", "numbers"):
+        for key in ("kv", "rescale"):
             if key in self.model_fields_set:
                 raise ValueError(f"{key} is a key of [[fwd]] rows; the backward has no such choice")
+        if self.numbers == "f32" and "for_elements" in self.model_fields_set:
+            raise ValueError("for_elements is for rows of 16-bit numbers; numbers='f32' says it all")
+        by_pairs = self.numbers == "16bit"
         for what, rows, columns in (
             (f"block_m={self.block_m}", self.block_m, self.columns_v),
-            (f"block_n={self.block_n}, by pairs of rows,", self.block_n // 2, self.head_dim),
+            (
+                f"block_n={self.block_n}" + ", by pairs of rows," * by_pairs,
+                self.block_n // 2 if by_pairs else self.block_n,
+                self.head_dim,
+            ),
         ):
             at_once = self._rows_at_once(columns)
             if rows > at_once and rows % at_once != 0:
@@ -252,7 +259,7 @@ class BwdTile(TileShape):
     @property
     def elements(self) -> tuple[Element, ...]:
         """What the row is for."""
-        return self.for_elements
+        return self.for_elements if self.numbers == "16bit" else ("f32",)
 
 
 class BwdKernel(BaseModel):
@@ -266,7 +273,7 @@ class BwdKernel(BaseModel):
     @property
     def name(self) -> str:
         """The symbol."""
-        gradient, _, shape = self.tile.name.partition("_")
+        gradient, _, shape = self.tile.name.removesuffix("_f32").partition("_")
         return f"flashattn_{gradient}_{self.element}_{shape}"
 
     @property

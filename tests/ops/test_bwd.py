@@ -48,10 +48,17 @@ def test_head_dims(dtype, causal, head_dim):
     assert_gradients(*inputs(dtype, head_dim=head_dim), causal=causal)
 
 
+@DTYPES
 @CAUSAL
-@pytest.mark.parametrize("head_dim", [504, 512, 450])
-def test_head_dims_above_256(causal, head_dim):
-    assert_gradients(*inputs(heads=1, heads_kv=1, head_dim=head_dim), causal=causal)
+@pytest.mark.parametrize("head_dim", [504, 512, 450, 264])
+def test_head_dims_above_256(dtype, causal, head_dim):
+    assert_gradients(*inputs(dtype, heads=2, heads_kv=1, head_dim=head_dim), causal=causal)
+
+
+@DTYPES
+@pytest.mark.parametrize(("head_dim", "head_dim_v"), [(512, 64), (64, 512), (512, 256)])
+def test_one_head_dim_above_256(dtype, head_dim, head_dim_v):
+    assert_gradients(*inputs(dtype, head_dim=head_dim, head_dim_v=head_dim_v), causal=True)
 
 
 @DTYPES
@@ -97,7 +104,7 @@ def test_windows(dtype, window, seqlen_q, seqlen_k):
 
 
 @DTYPES
-@pytest.mark.parametrize("head_dim", [32, 64, 80, 128, 256])
+@pytest.mark.parametrize("head_dim", [32, 64, 80, 128, 256, 512])
 def test_softcap(dtype, head_dim):
     q, k, v, dout = inputs(dtype, head_dim=head_dim)
     assert_gradients(q * 4, k, v, dout, softcap=15.0, causal=True)

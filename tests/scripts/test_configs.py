@@ -81,10 +81,18 @@ def test_a_row_of_the_backward_makes_kernels_of_its_own(configs, tmp_path):
     assert f'{{"{kernel.name}", {instance}}}' in write_bwd_table(tmp_path, [kernel]).read_text()
 
 
+def test_a_row_of_the_backward_for_f32_makes_one_kernel(configs):
+    row = _BWD_ROW.replace('for_elements = ["bf16"]', 'numbers = "f32"').replace("p_keys = 32", "p_keys = 16")
+    (configs / "gfx906.toml").write_text(_HEAD + _ROW + row)
+    (kernel,) = load_config(("gfx906",)).bwd_kernels()
+    assert (kernel.name, kernel.element) == ("flashattn_dkdv_f32_d64_m96n64w4p16", "f32")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('gradient = "dkdv"', "", r"bwd\.0\.gradient: Field required"),
+        ("waves = 4", 'waves = 4\nnumbers = "f32"', "for_elements is for rows of 16-bit numbers"),
         ('gradient = "dkdv"', 'gradient = "dk"', r"bwd\.0\.gradient='dk': Input should be 'dq' or 'dkdv'"),
         (
             "waves = 4",
