@@ -35,7 +35,7 @@ class FwdArgs(ctypes.Structure):
         ("sinks", ctypes.c_void_p),
         ("sequences", ctypes.c_void_p * 3),
         ("score_changes", ctypes.c_byte * 64),
-        ("dropout", ctypes.c_byte * 16),
+        ("dropout", ctypes.c_byte * 24),
         *((name, ctypes.c_int64) for name in ("lse_batch_stride", "lse_head_stride")),
         *((name, ctypes.c_int32) for name in ("batch", "seqlen_q", "seqlen_k", "heads_q", "heads_kv")),
         *((name, ctypes.c_int32) for name in ("head_dim", "head_dim_v", "window_left", "window_right")),
