@@ -32,6 +32,7 @@ inline constexpr int kPageMultiple = 16;
 // Threads of the kernels beside decode.
 inline constexpr int kAppendThreads = 256;
 inline constexpr int kJoinThreads = 256;
-inline constexpr int kJoinRowsAtOnce = kJoinThreads / kWaveSize;  // a wave takes one
+inline constexpr int kJoinRowsAtOnce = kJoinThreads / kWaveSize;  // a wave takes one,
+inline constexpr int kJoinColumns = 2 * kWaveSize;                // and so many of its columns
 
 }  // namespace flashattn

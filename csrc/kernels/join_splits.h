@@ -1,4 +1,4 @@
-// Joins the partial results of decode's splits: one wave a row.
+// Joins the partial results of decode's splits: a wave takes some columns of a row.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -61,31 +61,31 @@ __device__ inline void join_splits(const JoinArgs& args) {
   const Joined joined = Joined::of(weights.lse(), sink);
   auto* const out = static_cast<gcn::half*>(args.o.data) + batch * args.o.batch_stride +
                     row % args.seqlen_q * args.o.row_stride + head * args.o.head_stride;
-  constexpr int strips = 2, together = 8;  // of columns; splits whose loads are under way at a time
-  for (int first = gcn::lane_id(); first < args.head_dim_v; first += strips * kWaveSize) {
-    float x[strips] = {};
-    for (int begin = 0; begin < args.splits; begin += together)
+  constexpr int strips = kJoinColumns / kWaveSize;  // of columns
+  constexpr int together = 8;                       // splits whose loads are under way at a time
+  const int first = static_cast<int>(blockIdx.y) * kJoinColumns + gcn::lane_id();
+  float x[strips] = {};
+  for (int begin = 0; begin < args.splits; begin += together)
 #pragma unroll
-      for (int i = 0; i < together; ++i) {
-        const bool exists = begin + i < args.splits;
-        const int split = exists ? begin + i : begin;
-        const float weight = exists ? weights.of(split) : 0.0f;
-        const float* const part = parts.o + (split * parts.rows + row) * args.head_dim_v;
+    for (int i = 0; i < together; ++i) {
+      const bool exists = begin + i < args.splits;
+      const int split = exists ? begin + i : begin;
+      const float weight = exists ? weights.of(split) : 0.0f;
+      const float* const part = parts.o + (split * parts.rows + row) * args.head_dim_v;
 #pragma unroll
-        for (int strip = 0; strip < strips; ++strip) {
-          const int column = first + strip * kWaveSize;
-          const float of_split = part[column < args.head_dim_v ? column : first];
-          x[strip] += weight == 0.0f ? 0.0f : weight * of_split;
-        }
+      for (int strip = 0; strip < strips; ++strip) {
+        const int column = first + strip * kWaveSize;
+        const float of_split = part[column < args.head_dim_v ? column : 0];
+        x[strip] += weight == 0.0f ? 0.0f : weight * of_split;
       }
-#pragma unroll
-    for (int strip = 0; strip < strips; ++strip) {
-      const int column = first + strip * kWaveSize;
-      if (column < args.head_dim_v)
-        out[column] = narrow<E>(x[strip] * (weights.inverse_sum() * joined.weight_a));
     }
+#pragma unroll
+  for (int strip = 0; strip < strips; ++strip) {
+    const int column = first + strip * kWaveSize;
+    if (column < args.head_dim_v)
+      out[column] = narrow<E>(x[strip] * (weights.inverse_sum() * joined.weight_a));
   }
-  if (gcn::lane_id() == 0) args.lse[row] = joined.lse * kLn2;
+  if (first == 0) args.lse[row] = joined.lse * kLn2;
 }
 
 }  // namespace flashattn

@@ -182,9 +182,10 @@ void join_splits(const Placement& place, Element element, const DecodeArgs& args
   joined.heads_q = args.heads_q;
   joined.seqlen_q = static_cast<int32_t>(args.lse_head_stride);
   joined.head_dim_v = args.head_dim_v;
-  const auto groups = static_cast<uint32_t>(ceil_div(args.partials.rows, kJoinRowsAtOnce));
+  const Grid grid = {static_cast<uint32_t>(ceil_div(args.partials.rows, kJoinRowsAtOnce)),
+                     static_cast<uint32_t>(ceil_div(args.head_dim_v, kJoinColumns)), 1};
   const std::string name = std::string("flashattn_join_splits_") + name_of(element);
-  launch_kernel(place, name, {groups, 1, 1}, kJoinThreads, joined, touched, kFamily);
+  launch_kernel(place, name, grid, kJoinThreads, joined, touched, kFamily);
 }
 
 void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
