@@ -104,6 +104,7 @@ def plan_decode(
     columns: int,
     bf16: bool = False,
     format: str = "plain",
+    rope: int = 0,
     chunks: bool = True,
     num_splits: int = 0,
     compute_units: int = 60,

@@ -17,6 +17,7 @@ from flashattn_rocm.interface import (
 )
 from flashattn_rocm.kvcache import flash_attn_with_kvcache
 from flashattn_rocm.merge import merge_states
+from flashattn_rocm.mla import flash_mla_with_kvcache
 from flashattn_rocm.torch_sdpa.counts import SdpaCounts
 from flashattn_rocm.torch_sdpa.switch import (
     disable_sdpa,
@@ -42,6 +43,7 @@ __all__ = [
     "flash_attn_varlen_qkvpacked_func",
     "flash_attn_with_kvcache",
     "flash_attn_with_shared_prefix",
+    "flash_mla_with_kvcache",
     "merge_states",
     "sdpa",
     "sdpa_counts",

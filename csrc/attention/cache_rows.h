@@ -67,12 +67,13 @@ class CacheRows {
   int first_;
 };
 
+inline constexpr uint32_t kOutside = 0x80000000u;  // offset of lanes that load zeros
+
 // A lane's chunks of K, or of V: the same columns of kKeys keys of a step.
 template <DecodeTile T, KvFormat F>
 class ChunkReader {
   using Chunk = KvChunk<F>;
   static constexpr int kBytes = Chunk::kElementBytes;
-  static constexpr uint32_t kOutside = 0x80000000u;
 
  public:
   __device__ ChunkReader(const TensorView& x, int head, int columns, int chunk, int group)
@@ -113,6 +114,34 @@ class ChunkReader {
   const char* base_;
   int64_t item_stride_, row_stride_;
   int columns_, column_, group_;
+  uint32_t offset_;
+};
+
+// The columns of K behind those of ChunkReader: a pair of each key of a step for lanes below
+// rope / 2, zeros for the others.
+template <DecodeTile T>
+class RopeReader {
+ public:
+  __device__ RopeReader(const TensorView& k, int head, int lane)
+      : base_(static_cast<const gcn::half*>(k.data) + head * k.head_stride + T.head_dim),
+        item_stride_(k.batch_stride),
+        row_stride_(k.row_stride),
+        offset_(lane < T.rope / 2 ? lane * sizeof(gcn::half2) : kOutside) {}
+
+  __device__ void read(const CachePlace& place, gcn::half2 (&x)[T.keys_of_lane()]) const {
+    const int held = place.held < T.step_keys() ? place.held : T.step_keys();
+    const auto row_bytes = static_cast<uint32_t>(row_stride_ * sizeof(gcn::half));
+    const uint32_t bytes = held > 0 ? (held - 1) * row_bytes + T.rope * sizeof(gcn::half) : 0;
+    const gcn::BufferResource rows = gcn::buffer(
+        base_ + place.item * item_stride_ + static_cast<int64_t>(place.row) * row_stride_, bytes);
+#pragma unroll
+    for (int u = 0; u < T.keys_of_lane(); ++u)
+      x[u] = __builtin_bit_cast(gcn::half2, gcn::load_float(rows, offset_, u * row_bytes));
+  }
+
+ private:
+  const gcn::half* base_;
+  int64_t item_stride_, row_stride_;
   uint32_t offset_;
 };
 

@@ -46,6 +46,11 @@ class DecodeProducts<T, Element::f16> {
     });
   }
 
+  // acc + the product of a row and a key in the columns of `pair`.
+  __device__ static float add_pair(const Storage& lds, int row, int pair, gcn::half2 k, float acc) {
+    return gcn::dot2(lds_read<gcn::half2>(&lds.q[row][2 * pair]), k, acc);
+  }
+
   __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {
     auto* const pair = reinterpret_cast<gcn::half*>(&lds.p[wave][group][key / 2][row]);
     pair[key % 2] = static_cast<gcn::half>(p);
@@ -92,6 +97,7 @@ class DecodeProducts<T, Element::bf16> {
   using S = DecodeShape<T>;
   using Storage = DecodeLoopStorage<T, Element::bf16>;
   using Chunks = const gcn::half8 (&)[S::kKeys];
+  static constexpr int kUpper = T.columns_q() / 2;
 
  public:
   // The first four columns of all chunks of a row, then the other four: lanes that read them meet
@@ -100,7 +106,7 @@ class DecodeProducts<T, Element::bf16> {
     float f[8];
     unpack(x, f);
     lds_write(&lds.q[row][chunk * 4], float4v{f[0], f[1], f[2], f[3]});
-    lds_write(&lds.q[row][T.head_dim / 2 + chunk * 4], float4v{f[4], f[5], f[6], f[7]});
+    lds_write(&lds.q[row][kUpper + chunk * 4], float4v{f[4], f[5], f[6], f[7]});
   }
 
   __device__ static void scores(const Storage& lds, int first_row, int chunk, Chunks k,
@@ -110,7 +116,7 @@ class DecodeProducts<T, Element::bf16> {
     for (int u = 0; u < S::kKeys; ++u) unpack(k[u], f[u]);
     float4v q[3];
     const auto read = [&](int i) {
-      q[i % 3] = lds_read<float4v>(&lds.q[first_row + i / 2][i % 2 * (T.head_dim / 2) + chunk * 4]);
+      q[i % 3] = lds_read<float4v>(&lds.q[first_row + i / 2][i % 2 * kUpper + chunk * 4]);
     };
     read(0);
     read(1);
@@ -125,6 +131,14 @@ class DecodeProducts<T, Element::bf16> {
         }
       gcn::pin_schedule();
     });
+  }
+
+  __device__ static float add_pair(const Storage& lds, int row, int pair, gcn::half2 k, float acc) {
+    const int chunk = pair / 4, half = pair % 4 / 2;
+    const float* const q = &lds.q[row][half * kUpper + chunk * 4 + pair % 2 * 2];
+    const uint32_t bits = gcn::as_bits(k);
+    acc = __builtin_fmaf(q[0], gcn::bf16_to_float(bits), acc);
+    return __builtin_fmaf(q[1], __builtin_bit_cast(float, bits & 0xffff0000u), acc);
   }
 
   __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {

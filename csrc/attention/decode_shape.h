@@ -1,4 +1,4 @@
-// How a decode tile is spread over the lanes of a wave.
+// What a workgroup of decode takes, and how its tile is spread over the lanes of a wave.
 //
 // Lane c of a group of kLanes lanes holds columns [8 c, 8 c + 8) of one key, as they come from
 // memory: 16 bytes. A step of a wave is kKeys such loads of K and of V; load u brings key
@@ -7,7 +7,9 @@
 #pragma once
 
 #include "attention/shape.h"
+#include "core/decode_args.h"
 #include "core/decode_tile.h"
+#include "core/grid.h"
 #include "core/lds_budget.h"
 #include "gcn/vec.h"
 
@@ -27,7 +29,24 @@ struct DecodeShape {
 
   static_assert(kLanes == 8 || kLanes == 16 || kLanes == 32 || kLanes == 64, "head_dim");
   static_assert(T.rows % kPassRows == 0 && kPassRows <= kFold, "rows");
+  static_assert(T.rope == 0 || (kGroups == 1 && T.rope / 2 <= kWaveSize), "rope");
   static_assert(kScores >= 1 && kScores <= kKeys && kPageMultiple % kStepKeys == 0);
+};
+
+// Which rows and which split a workgroup takes: tiles of the same keys are neighbours in the grid,
+// then key heads, whose rows lie side by side in memory.
+struct DecodeItem {
+  int batch, head_kv, split, first_row;
+
+  template <DecodeTile T>
+  __device__ static DecodeItem from_grid(const DecodeArgs& args) {
+    const int index = static_cast<int>(blockIdx.x);
+    const int of_tiles = index / args.tiles;
+    return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
+            .head_kv = of_tiles % args.heads_kv,
+            .split = of_tiles / args.heads_kv,
+            .first_row = index % args.tiles * T.rows};
+  }
 };
 
 // The lane's place in a wave.
@@ -55,7 +74,7 @@ struct DecodeLoopStorage {
   static constexpr int kWords = E == Element::f16 ? S::kKeys / 2 : S::kKeys;
   using QElement = std::conditional_t<E == Element::f16, gcn::half, float>;
 
-  alignas(16) QElement q[T.rows][T.head_dim];
+  alignas(16) QElement q[T.rows][T.columns_q()];
   alignas(16) uint32_t p[T.waves][S::kGroups][kWords][T.rows];
   float most[T.waves][kWaveSize];
   float factor[T.waves][S::kPassRows];

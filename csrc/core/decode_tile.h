@@ -11,8 +11,13 @@ struct DecodeTile {
   int rows;      // query rows (tokens x query heads of one key head) of a workgroup
   int waves;     // of a workgroup; they share the keys among them
   Access access;
+  // Multi-head latent attention (DeepSeek-V2): V is the first head_dim columns of K, and so many
+  // more columns of Q and K, which have been turned by their positions, follow. 0: V is a tensor of
+  // its own.
+  int rope = 0;
 
   constexpr int threads() const { return waves * kWaveSize; }
+  constexpr int columns_q() const { return head_dim + rope; }
   constexpr int pass_rows() const { return rows < 8 ? rows : 8; }  // whose scores come at once
 
   // A lane holds 16 bytes of a row of K or V, so so many lanes hold a key,

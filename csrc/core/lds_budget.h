@@ -84,7 +84,7 @@ inline constexpr int kJoinRows = 2;
 constexpr int decode_lds_bytes(const DecodeTile& tile, Element element) {
   const int word = 4, q_element = element == Element::f16 ? 2 : 4;
   const int keys = tile.keys_of_lane() / (element == Element::f16 ? 2 : 1);
-  const int loop = tile.rows * tile.head_dim * q_element +
+  const int loop = tile.rows * tile.columns_q() * q_element +
                    tile.waves * tile.key_groups() * keys * tile.rows * word +
                    tile.waves * (kWaveSize + tile.pass_rows()) * word;
   const int passes = tile.rows / tile.pass_rows();

@@ -19,28 +19,13 @@
 
 namespace flashattn {
 
-// Which rows and which split a workgroup takes: tiles of the same keys are neighbours in the grid,
-// then key heads, whose rows lie side by side in memory.
-struct DecodeItem {
-  int batch, head_kv, split, first_row;
-
-  template <DecodeTile T>
-  __device__ static DecodeItem from_grid(const DecodeArgs& args) {
-    const int index = static_cast<int>(blockIdx.x);
-    const int of_tiles = index / args.tiles;
-    return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
-            .head_kv = of_tiles % args.heads_kv,
-            .split = of_tiles / args.heads_kv,
-            .first_row = index % args.tiles * T.rows};
-  }
-};
-
 template <DecodeTile T, Element E, KvFormat F>
 class DecodeBlock {
   using S = DecodeShape<T>;
   using Products = DecodeProducts<T, E>;
   using Chunk = KvChunk<F>;
   static constexpr bool kScaled = F != KvFormat::plain;
+  static constexpr bool kLatent = T.rope > 0;  // keys are values too
 
  public:
   __device__ DecodeBlock(const DecodeArgs& args, DecodeStorage<T, E>& lds)
@@ -90,7 +75,7 @@ class DecodeBlock {
   // By elements, which any alignment allows, all under way at once; columns past the head's are
   // zeros.
   __device__ void stage_q() {
-    constexpr int row_chunks = T.head_dim / 8;
+    constexpr int row_chunks = T.columns_q() / 8;
     for (int i = static_cast<int>(threadIdx.x); i < T.rows * row_chunks; i += T.threads()) {
       const int row = i / row_chunks, chunk = i % row_chunks, last = args_->head_dim - 1;
       const gcn::half* const from = row_of(args_->q, row < rows_ ? row : 0);
@@ -128,7 +113,8 @@ class DecodeBlock {
   }
 
   __device__ void body(const CacheRows& cache) {
-    const ChunkReader<T, F> k_reader(args_->cache.k, item_.head_kv, args_->head_dim, lane_.chunk(),
+    const ChunkReader<T, F> k_reader(args_->cache.k, item_.head_kv,
+                                     kLatent ? T.head_dim : args_->head_dim, lane_.chunk(),
                                      lane_.group());
     const ChunkReader<T, F> v_reader(args_->cache.v, item_.head_kv, args_->head_dim_v,
                                      lane_.chunk(), lane_.group());
@@ -138,30 +124,41 @@ class DecodeBlock {
     const auto place = [&](int step, int of_item) {
       return cache.place(step * S::kStepKeys, end, of_item);
     };
-    typename Chunk::Type k[S::kKeys], v[S::kKeys];
+    typename Chunk::Type k[S::kKeys], v[S::kKeys];  // kLatent: v are the next keys
     int step = first_step_ + wave_;
     CachePlace at = place(step, item(step));
     k_reader.read(at, k);
-    read_scales(at);
-    v_reader.read(at, v);
+    if constexpr (kLatent) {
+      read_rope(at);
+    } else {
+      read_scales(at);
+      v_reader.read(at, v);
+    }
     int next_item = item(step + T.waves);
 #pragma unroll 1
     for (; step < end_step_; step += T.waves) {
       at = place(step + T.waves, next_item);
       next_item = item(step + 2 * T.waves);
+      if constexpr (kLatent) k_reader.read(at, v);
       gcn::half8 wide[S::kKeys];
       const auto& keys = widened(k, wide);
 #pragma unroll
       for (int pass = 0; pass < S::kPasses; ++pass) {
         float s[S::kPassRows * S::kKeys];
         Products::scores(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
-        if (pass == S::kPasses - 1) k_reader.read(at, k);
+        if constexpr (kLatent) add_rope(pass * S::kPassRows, s);
+        if (pass == S::kPasses - 1) {
+          if constexpr (kLatent)
+            read_rope(at);
+          else
+            k_reader.read(at, k);
+        }
         float score[S::kScores];
         gcn::share_sums<S::kFold>(s, lane_.id, score);
         soften(pass, step * S::kStepKeys, score);
       }
       gcn::wave_fence();
-      const auto& values = widened(v, wide);
+      const auto& values = kLatent ? widened(k, wide) : widened(v, wide);
       if constexpr (kScaled) {
 #pragma unroll
         for (int u = 0; u < S::kKeys; ++u)
@@ -169,9 +166,32 @@ class DecodeBlock {
       }
       Products::accumulate(lds_.loop, wave_, lane_.group(), values, o_);
       gcn::wave_fence();
-      read_scales(at);
-      v_reader.read(at, v);
+      if constexpr (kLatent) {
+#pragma unroll
+        for (int u = 0; u < S::kKeys; ++u) k[u] = v[u];
+      } else {
+        read_scales(at);
+        v_reader.read(at, v);
+      }
     }
+  }
+
+  __device__ void read_rope(const CachePlace& at) {
+    const KvCache& cache = gcn::kernel_argument<DecodeArgs>().cache;
+    RopeReader<T>(cache.k, item_.head_kv, lane_.id).read(at, rope_);
+  }
+
+  // What the rotary columns add to the lane's shares: a pair of them, or zeros.
+  __device__ void add_rope(int first_row, float (&s)[S::kPassRows * S::kKeys]) const {
+    constexpr int pairs = T.rope / 2;
+    const int pair = T.head_dim / 2 + lane_.id % pairs;
+#pragma unroll
+    for (int i = 0; i < S::kPassRows; ++i)
+#pragma unroll
+      for (int u = 0; u < S::kKeys; ++u) {
+        float& share = s[i * S::kKeys + u];
+        share = Products::add_pair(lds_.loop, first_row + i, pair, rope_[u], share);
+      }
   }
 
   // The chunks as 16 bit numbers: themselves, or `wide`.
@@ -377,6 +397,7 @@ class DecodeBlock {
   float sum_[S::kPasses];    // of the lane's keys
   float o_[T.rows][8];       // of the keys of the lane's group
   float k_scale_[S::kScores], v_scale_[S::kKeys];  // kScaled only
+  gcn::half2 rope_[S::kKeys];                      // kLatent only
 };
 
 template <DecodeTile T, Element E, KvFormat F = KvFormat::plain>

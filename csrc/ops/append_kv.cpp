@@ -148,7 +148,7 @@ AppendArgs arguments(const AppendInputs& in, const at::Tensor& turned, bool inte
   args.seqlen_new = static_cast<int32_t>(in.k.size(1));
   args.heads_kv = static_cast<int32_t>(in.k.size(2));
   args.head_dim = static_cast<int32_t>(in.k.size(3));
-  args.head_dim_v = static_cast<int32_t>(in.v.size(3));
+  args.head_dim_v = in.cache.latent() ? 0 : static_cast<int32_t>(in.v.size(3));  // part of k
   if (in.q) {
     args.q = view_of(*in.q);
     args.q_out = view_of(turned);

@@ -99,9 +99,10 @@ FwdShape check(const DecodeInputs& in, std::optional<double> softmax_scale, doub
                     shape_name(in.cache.k_cache));
   const int most = max_decode_columns(in.cache.format());
   for (const c10::SymInt& columns : {shape.head_dim, shape.head_dim_v}) {
-    TORCH_CHECK_VALUE(columns >= 1 && columns <= most,
+    TORCH_CHECK_VALUE(columns >= 1 && (columns <= most || in.cache.latent()),
                       "FlashAttention forward only supports head dimension at most ", most,
-                      "; got ", columns);
+                      ", and ", kLatent + kRope, " where v_cache is k_cache[..., :", kLatent,
+                      "]; got ", columns);
   }
   TORCH_CHECK_VALUE(shape.heads_kv == 0 ? shape.heads_q == 0 : shape.heads_q % shape.heads_kv == 0,
                     "Number of heads in key/value must divide number of heads in query: q has ",
@@ -164,7 +165,7 @@ bool suits_forward(const DecodeInputs& in, const DecodeArgs& args, int64_t num_s
   constexpr int64_t kQueries = 64, kWorkgroups = 120;
   const CacheInputs& cache = in.cache;
   if (in.packed() || cache.paged() || cache.batch_idx || cache.leftpad || num_splits > 1 ||
-      cache.format() != KvFormat::plain) {
+      cache.format() != KvFormat::plain || cache.latent()) {
     return false;
   }
   const int64_t blocks = int64_t{args.batch} * args.heads_q * (args.seqlen_q / kQueries);
@@ -194,11 +195,13 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
   const at::Tensor& q = in.q;
   const Placement place = placement_of(q);
   const Element element = *element_of(q.scalar_type());
+  const bool latent = in.cache.latent();
   const DecodeProblem problem{args.batch,
                               args.heads_kv,
                               int64_t{args.seqlen_q} * (args.heads_q / args.heads_kv),
                               most_keys(args),
-                              std::max(args.head_dim, args.head_dim_v),
+                              latent ? args.head_dim_v : std::max(args.head_dim, args.head_dim_v),
+                              latent ? kRope : 0,
                               element,
                               in.cache.format(),
                               in.cache.rows_of_chunks(),

@@ -22,7 +22,7 @@ const DecodeKernel& choose(const DecodeProblem& problem) {
   };
   for (const DecodeKernel& kernel : kDecodeKernels) {
     if (kernel.element != problem.element || kernel.format != problem.format) continue;
-    if (kernel.tile.head_dim < problem.columns) continue;
+    if (kernel.tile.head_dim < problem.columns || kernel.tile.rope != problem.rope) continue;
     if ((kernel.tile.access == Access::chunks) != problem.rows_of_chunks) continue;
     if (best == nullptr || kernel.tile.head_dim < best->tile.head_dim ||
         (kernel.tile.head_dim == best->tile.head_dim && rank(kernel) < rank(*best))) {

@@ -14,7 +14,8 @@ struct DecodeProblem {
   int64_t heads_kv;
   int64_t rows;     // query tokens of a sequence, times query heads of a key head
   int64_t keys;     // that a row can see at most
-  int64_t columns;  // head_dim or head_dim_v, the larger
+  int64_t columns;  // head_dim or head_dim_v, the larger; without `rope`
+  int64_t rope;     // DecodeTile::rope
   Element element;
   KvFormat format;
   bool rows_of_chunks;

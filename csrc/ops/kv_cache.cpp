@@ -80,22 +80,28 @@ KvScales view_of_scale(const OptionalTensor& scale) {
   return view;
 }
 
-// A lane loads 8 bytes at a time, at multiples of 4; a step of 16 keys is addressed by 31 bits.
+// Of formats that have kernels for whole chunks alone. A step of 16 keys is addressed by 31 bits.
+void check_alignment(const char* name, const at::Tensor& cache) {
+  constexpr int64_t kAligned = 4, kMostBetweenKeys = 1 << 22;  // bytes
+  const auto item = static_cast<int64_t>(cache.element_size());
+  bool aligned = cache.sym_storage_offset() * item % kAligned == 0;
+  for (const int64_t dim : {0, 1, 2}) {
+    aligned = aligned && (cache.sym_size(dim) <= 1 || cache.sym_stride(dim) * item % kAligned == 0);
+  }
+  TORCH_CHECK_VALUE(aligned && cache.sym_stride(1) * item <= kMostBetweenKeys,
+                    "rows of this cache must begin at multiples of ", kAligned,
+                    " bytes, those of a head at most ", kMostBetweenKeys, " bytes apart; ", name,
+                    " has strides ", cache.sym_strides(), " and storage offset ",
+                    cache.sym_storage_offset(), " in ", dtype_name(cache));
+}
+
 void check_bytes(const char* name, const at::Tensor& cache) {
-  constexpr int64_t kChunk = 8, kAligned = 4, kMostBetweenKeys = 1 << 22;
+  constexpr int64_t kChunk = 8;
   const int most = max_decode_columns(format_of(cache));
   TORCH_CHECK_VALUE(cache.sym_size(3) % kChunk == 0 && cache.sym_size(3) <= most, "a ",
                     dtype_name(cache), " cache must have a head_dim that is a multiple of ", kChunk,
                     " and at most ", most, "; ", name, " has shape ", shape_name(cache));
-  bool aligned = cache.sym_storage_offset() % kAligned == 0;
-  for (const int64_t dim : {0, 1, 2}) {
-    aligned = aligned && (cache.sym_size(dim) <= 1 || cache.sym_stride(dim) % kAligned == 0);
-  }
-  TORCH_CHECK_VALUE(aligned && cache.sym_stride(1) <= kMostBetweenKeys, "rows of a ",
-                    dtype_name(cache), " cache must begin at multiples of ", kAligned,
-                    " bytes, those of a head at most ", kMostBetweenKeys, " bytes apart; ", name,
-                    " has strides ", cache.sym_strides(), " and storage offset ",
-                    cache.sym_storage_offset());
+  check_alignment(name, cache);
 }
 
 void check_pages(const CacheInputs& in) {
@@ -158,6 +164,13 @@ bool CacheInputs::rows_of_chunks() const {
   return has_rows_of_chunks(k_cache) && has_rows_of_chunks(v_cache);
 }
 
+bool CacheInputs::latent() const {
+  return k_cache.dim() == 4 && v_cache.dim() == 4 && k_cache.sym_size(3) == kLatent + kRope &&
+         v_cache.sym_size(3) == kLatent && v_cache.is_alias_of(k_cache) &&
+         v_cache.sym_storage_offset() == k_cache.sym_storage_offset() &&
+         v_cache.sym_strides() == k_cache.sym_strides();
+}
+
 c10::SymInt CacheInputs::capacity() const {
   return paged() ? block_table->sym_size(1) * k_cache.sym_size(1) : k_cache.sym_size(1);
 }
@@ -172,6 +185,7 @@ void CacheInputs::check(const at::Tensor& q, const c10::SymInt& batch) const {
     check_bytes("k_cache", k_cache);
     check_bytes("v_cache", v_cache);
   }
+  if (latent()) check_alignment("k_cache", k_cache);
   check_scale("k_scale", k_scale, k_cache);
   check_scale("v_scale", v_scale, v_cache);
   for (const int64_t dim : {0, 1, 2}) {

@@ -9,6 +9,9 @@
 
 namespace flashattn {
 
+// Columns of a latent cache: what keys and values share, and the keys' rotary ones behind it.
+inline constexpr int kLatent = 512, kRope = 64;
+
 struct CacheInputs {
   const at::Tensor& k_cache;
   const at::Tensor& v_cache;
@@ -23,6 +26,8 @@ struct CacheInputs {
   KvFormat format() const;
   bool rows_of_chunks() const;  // both caches allow Access::chunks
   bool paged() const { return block_table.has_value(); }
+  // v_cache is k_cache[..., :512] of 576 columns, as multi-head latent attention has it.
+  bool latent() const;
   c10::SymInt capacity() const;  // keys of a sequence at most
 
   // Shapes, dtypes and strides, for sequences of `batch` queries like `q`. Throws

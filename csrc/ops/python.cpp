@@ -112,10 +112,10 @@ KvFormat parse_format(const std::string& name) {
 }
 
 py::dict describe_decode_plan(int64_t batch, int64_t heads_kv, int64_t rows, int64_t keys,
-                              int64_t columns, bool bf16, const std::string& format, bool chunks,
-                              int64_t num_splits, int compute_units) {
+                              int64_t columns, bool bf16, const std::string& format, int64_t rope,
+                              bool chunks, int64_t num_splits, int compute_units) {
   const DecodePlan plan =
-      plan_decode({batch, heads_kv, rows, keys, columns, bf16 ? Element::bf16 : Element::f16,
+      plan_decode({batch, heads_kv, rows, keys, columns, rope, bf16 ? Element::bf16 : Element::f16,
                    parse_format(format), chunks, compute_units},
                   num_splits);
   return py::dict("kernel"_a = plan.kernel.name, "rows"_a = plan.kernel.tile.rows,
@@ -183,8 +183,8 @@ PYBIND11_MODULE(_C, m) {
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
         "default those of the build, with the clocks that are known for the arch.");
   m.def("plan_decode", &describe_decode_plan, "batch"_a, "heads_kv"_a, "rows"_a, "keys"_a,
-        "columns"_a, "bf16"_a = false, "format"_a = "plain", "chunks"_a = true, "num_splits"_a = 0,
-        "compute_units"_a = 60,
+        "columns"_a, "bf16"_a = false, "format"_a = "plain", "rope"_a = 0, "chunks"_a = true,
+        "num_splits"_a = 0, "compute_units"_a = 60,
         "Kernel, rows of a tile, tiles and splits of a decode call, for `rows` query rows a key "
         "head and `keys` keys.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,

@@ -31,6 +31,7 @@ class DecodeShape:
         page_size: keys of a page; 0: a dense cache.
         kv_format: "fp16", or a key of BYTE_FORMATS.
         seqlen_prefix: keys before those, which the sequences share and which lie in memory once.
+        latent: multi-head latent attention, whose 576 columns of keys are the 512 of values too.
     """
 
     batch: int
@@ -41,12 +42,19 @@ class DecodeShape:
     page_size: int = 0
     kv_format: str = "fp16"
     seqlen_prefix: int = 0
+    latent: bool = False
+
+    @property
+    def columns(self) -> int:
+        """Of a key and its value that are multiplied."""
+        return 2 * self.head_dim - (64 if self.latent else 0)
 
     @property
     def kv_bytes(self) -> int:
         """Of the keys and values of all sequences, and of the scales of bytes."""
         row = self.head_dim + 4 if self.kv_format in BYTE_FORMATS else 2 * self.head_dim
-        return 2 * (self.batch * self.seqlen_k + self.seqlen_prefix) * self.heads_kv * row
+        rows = (self.batch * self.seqlen_k + self.seqlen_prefix) * self.heads_kv
+        return rows * row if self.latent else 2 * rows * row
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class DecodeRow(Result):
 
 
 def decode_shapes(quick: bool = False) -> list[DecodeShape]:
-    """Ratios 1 to 8 at D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; bytes; shared prefixes."""
+    """Ratios 1 to 8, D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; bytes; prefixes; latents."""
     if quick:
         return [DecodeShape(1, 8192, 8, 4, 128), DecodeShape(1, 8192, 8, 4, 128, page_size=16)]
     shapes = [
@@ -90,13 +98,17 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
             DecodeShape(batch, 4224, 8, 4, 128),
         )
     ]
-    return shapes + paged + of_bytes + prefix
+    latent = [
+        DecodeShape(batch, 8192, 1, heads, 576, 64, latent=True) for batch in (1, 8) for heads in (16, 128)
+    ]
+    return shapes + paged + of_bytes + prefix + latent
 
 
 def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
     """Measures one step."""
     from flashattn_rocm.cascade import flash_attn_with_shared_prefix
     from flashattn_rocm.kvcache import flash_attn_with_kvcache
+    from flashattn_rocm.mla import flash_mla_with_kvcache
 
     where = {"device": device.torch_device}
     heads = shape.heads_kv * shape.ratio
@@ -118,13 +130,15 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
 
     def step() -> None:
         options = {"cache_seqlens": lengths, "block_table": table, "causal": True, **scales}
-        if shape.seqlen_prefix:
+        if shape.latent:
+            flash_mla_with_kvcache(q, k, table, lengths, causal=True)
+        elif shape.seqlen_prefix:
             flash_attn_with_shared_prefix(q, k_prefix, v_prefix, k, v, **options)
         else:
             flash_attn_with_kvcache(q, k, v, **options)
 
     measured = device.measure(step)
-    flop = 4 * shape.batch * (shape.seqlen_prefix + shape.seqlen_k) * heads * shape.head_dim
+    flop = 2 * shape.batch * (shape.seqlen_prefix + shape.seqlen_k) * heads * shape.columns
     return DecodeRow(
         bench="decode",
         impl="flashattn_rocm",

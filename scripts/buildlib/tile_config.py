@@ -292,6 +292,7 @@ class DecodeTile(_Strict):
     waves: int = Field(gt=0, le=16)
     access: Literal["chunks", "elements"] = "chunks"
     format: Literal["plain", "int8", "e4m3", "e5m2"] = "plain"
+    rope: Literal[0, 64] = 0
     elements: tuple[Element, ...] = Field(default=("f16", "bf16"), min_length=1, strict=False)
     workgroups_per_cu: int = Field(gt=0, le=16)
     compute_share: float = Field(gt=0)
@@ -307,14 +308,15 @@ class DecodeTile(_Strict):
         """The whole tile in short, defaults left out; part of the kernels' symbols."""
         access = "" if self.access == "chunks" else f"_{self.access}"
         of = "" if self.format == "plain" else f"_{self.format}"
-        return f"d{self.head_dim}r{self.rows}w{self.waves}{access}{of}"
+        rope = f"_rope{self.rope}" if self.rope else ""
+        return f"d{self.head_dim}r{self.rows}w{self.waves}{access}{of}{rope}"
 
     @property
     def cpp(self) -> str:
         """The row as a C++ value of type DecodeTile."""
         return (
             f"flashattn::DecodeTile{{{self.head_dim}, {self.rows}, {self.waves}, "
-            f"flashattn::Access::{self.access}}}"
+            f"flashattn::Access::{self.access}{f', {self.rope}' if self.rope else ''}}}"
         )
 
 

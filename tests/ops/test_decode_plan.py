@@ -33,6 +33,11 @@ def test_the_least_padding(columns, dim):
     assert f"_d{dim}r" in plan(columns=columns)["kernel"]
 
 
+def test_latents_have_tiles_of_their_own():
+    assert plan(columns=512, rope=64)["kernel"] == "flashattn_decode_f16_d512r8w4_rope64"
+    assert "rope" not in plan(columns=512)["kernel"]
+
+
 def test_16_rows_fit_at_head_dim_64_alone():
     assert plan(rows=12, columns=64)["rows"] == 16
     assert plan(rows=12, columns=64, bf16=True)["rows"] == 8
