@@ -35,6 +35,8 @@ def flash_attn_with_shared_prefix(
     num_splits: int = 0,
     return_softmax_lse: bool = False,
     sinks: Tensor | None = None,
+    k_scale: Tensor | None = None,
+    v_scale: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Attends to a prefix that all sequences share, then to the keys that each has in a cache behind it.
 
@@ -65,6 +67,9 @@ def flash_attn_with_shared_prefix(
         num_splits: as in flash_attn_with_kvcache, for both.
         return_softmax_lse: return (out, softmax_lse).
         sinks: (num_heads,): a score that joins the sum below the fraction of each query of its head.
+        k_scale: of caches of bytes, as in flash_attn_with_kvcache: of k_cache, and of a prefix of bytes too,
+            which then lies in the pages of the same cache.
+        v_scale: likewise.
 
     Returns:
         out (batch, seqlen_q, num_heads, head_dim of v_cache), dtype of q; softmax_lse
@@ -95,11 +100,14 @@ def flash_attn_with_shared_prefix(
         num_splits=num_splits,
         return_softmax_lse=True,
         sinks=sinks,
+        k_scale=k_scale,
+        v_scale=v_scale,
     )
+    scales = (k_scale, v_scale) if k_prefix.dtype.itemsize == 1 else (None, None)
     if prefix_block_table is not None:
-        prefix = _Prefix(k_prefix, v_prefix, prefix_block_table[None])
+        prefix = _Prefix(k_prefix, v_prefix, prefix_block_table[None], *scales)
     else:
-        prefix = _Prefix(k_prefix[None], v_prefix[None], None)
+        prefix = _Prefix(k_prefix[None], v_prefix[None], None, *scales)
     shared, shared_lse = prefix.attend(q.flatten(0, 1), softmax_scale, softcap, num_splits)
     # Log-sum-exps (num_heads, batch * seqlen_q) are read in place by their strides.
     shared_lse = shared_lse.unflatten(-1, (batch, seqlen_q)).transpose(0, 1)
@@ -113,13 +121,15 @@ class _Prefix(NamedTuple):
     k: Tensor
     v: Tensor
     block_table: Tensor | None
+    k_scale: Tensor | None
+    v_scale: Tensor | None
 
     def attend(
         self, rows: Tensor, softmax_scale: SupportsFloat | None, softcap: float, num_splits: int
     ) -> tuple[Tensor, Tensor]:
         """Of rows (n, num_heads, head_dim); returns (n, num_heads, head_dim_v) and (num_heads, n)."""
         n, ratio = rows.shape[0], rows.shape[1] // max(self.k.shape[2], 1)
-        if self.block_table is None and n * ratio >= _ROWS_OF_FORWARD:
+        if self.block_table is None and self.k_scale is None and n * ratio >= _ROWS_OF_FORWARD:
             # Query heads of a key head become rows, so that a block of them reads it once.
             packed = rows.unflatten(1, (-1, ratio)).transpose(1, 2).flatten(0, 1)[None]
             out, lse, _ = flash_attn_func(
@@ -136,6 +146,8 @@ class _Prefix(NamedTuple):
             softcap=softcap,
             num_splits=num_splits,
             return_softmax_lse=True,
+            k_scale=self.k_scale,
+            v_scale=self.v_scale,
         )
         return out[0], lse[0]
 

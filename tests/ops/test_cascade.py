@@ -81,6 +81,28 @@ def test_prefix_in_pages_of_the_same_cache():
     torch.testing.assert_close(out, want, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize("one_scale", [False, True])
+def test_caches_of_bytes(one_scale):
+    pages = Cache.paged([100, 100], 16)
+    dtype = torch.float8_e4m3fn
+    caches = [x.nan_to_num().to(dtype) for x in (pages.k, pages.v)]
+    size = () if one_scale else caches[0].shape[:3]
+    scales = {"k_scale": torch.full(size, 0.5), "v_scale": torch.full(size, 2.0)}
+    shared, own = pages.block_table[0, :4], pages.block_table[:, 4:]
+    q = randn(2, 1, 8, 64)
+    options = {"cache_seqlens": 36, "block_table": own, "causal": True, **scales}
+    out = flash_attn_with_shared_prefix(q, *caches, *caches, prefix_block_table=shared, **options)
+    whole = torch.cat([shared.expand(2, 4), own], 1)
+    want = flash_attn_with_kvcache(q, *caches, **(options | {"cache_seqlens": 100, "block_table": whole}))
+    torch.testing.assert_close(out, want, rtol=2e-3, atol=4e-3)
+    dense = [torch.full((50, 2, 64), 0.25).to(dtype) for _ in range(2)]
+    if one_scale:
+        assert flash_attn_with_shared_prefix(q, *dense, *caches, **options).isfinite().all()
+    else:
+        with pytest.raises(ValueError, match="k_scale must have the shape of the cache"):
+            flash_attn_with_shared_prefix(q, *dense, *caches, **options)
+
+
 def test_new_keys_are_appended():
     cache = Cache.dense([9, 4])
     k, v = (randn(2, 2, 2, 64, seed=seed) for seed in (8, 9))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from flashattn_rocm import flash_attn_with_kvcache
 from tests.kit.attention import attention
@@ -96,6 +98,22 @@ def test_numbers_times_scales(form, head_dim, ratio):
 @pytest.mark.parametrize("num_splits", [0, 3])
 def test_pages(form, page_size, num_splits):
     check(randn(2, 3, 8, 64), Cache.paged([300, 17], page_size), form, causal=True, num_splits=num_splits)
+
+
+@FORMATS
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_states(form, data):
+    seqlens = data.draw(st.lists(st.integers(0, 90), min_size=1, max_size=3))
+    head_dim, ratio = data.draw(st.sampled_from([32, 64, 72, 128])), data.draw(st.sampled_from([1, 3, 4, 8]))
+    page = data.draw(st.sampled_from([None, 16, 48]))
+    if page:
+        cache = Cache.paged(seqlens, page, head_dim=head_dim)
+    else:
+        leftpad = data.draw(st.one_of(st.none(), st.just([data.draw(st.integers(0, n)) for n in seqlens])))
+        cache = Cache.dense(seqlens, head_dim=head_dim, leftpad=leftpad)
+    options = {"causal": data.draw(st.booleans()), "num_splits": data.draw(st.sampled_from([0, 1, 3]))}
+    check(randn(len(seqlens), data.draw(st.integers(1, 5)), 2 * ratio, head_dim), cache, form, **options)
 
 
 @FORMATS
