@@ -2,7 +2,7 @@
 PYTHON_VENV := .venv/bin/python
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.hip')
 
-.PHONY: help setup demo test test-long lint format docs kernels sim accuracy support-matrix benchmark record-performance benchmark-simulator seeds clean
+.PHONY: help setup demo test test-long lint format docs kernels sim accuracy support-matrix benchmark training-proof record-performance benchmark-simulator seeds clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ support-matrix: setup  ## run every feature at every head dim and dtype, and wri
 
 benchmark: setup  ## speed beside rivals, a few rows; scripts/benchmark.py --help has more
 	$(PYTHON_VENV) scripts/benchmark.py --quick
+
+training-proof: setup  ## a small GPT and a LoRA step, trained on the kernels and on torch's math
+	$(PYTHON_VENV) scripts/train_gpt.py
+	$(PYTHON_VENV) scripts/lora_step.py
 
 record-performance: setup  ## write the figures that CI holds kernels to (tests/perf/record.json)
 	$(PYTHON_VENV) scripts/record_performance.py
