@@ -13,7 +13,11 @@ from tests.kit.calls import CallRecorder
 from tests.kit.cases import randn
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NEEDS = {"transformers_model": "transformers", "diffusers_model": "diffusers"}
+NEEDS = {
+    "transformers_model": "transformers",
+    "diffusers_model": "diffusers",
+    "transformers_trainer": "accelerate",
+}
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py"))
 
 
