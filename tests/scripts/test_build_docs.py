@@ -36,6 +36,14 @@ def test_builds_without_a_warning_and_holds_the_api(tmp_path):
         assert any(anchor.endswith(f".{name}") for anchor in anchors), f"{name} is in no page of docs/api"
 
 
+def test_every_op_is_in_the_api():
+    schemas = (ROOT / "csrc/ops/library.cpp").read_text()
+    ops = re.findall(r'm\.def\(\s*"(\w+)\(', schemas)
+    assert {"fwd", "bwd", "decode"} < set(ops)
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/api/torch.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(ops)
+
+
 def test_a_broken_link_is_an_error(tmp_path):
     break_a_link = (
         "stage = build_docs.stage\n"
