@@ -4,12 +4,9 @@
 // read). docs/design/bwd.md.
 #pragma once
 
-#include "attention/bwd_storage.h"
+#include "attention/bwd_side.h"
 #include "attention/dropout.h"
-#include "attention/gradient_output.h"
 #include "attention/hide.h"
-#include "attention/pv.h"
-#include "attention/qk.h"
 #include "attention/row_statistics.h"
 #include "attention/score_changes.h"
 #include "attention/weight_scale.h"
@@ -23,7 +20,10 @@ namespace flashattn {
 template <Tile T, Element E, Gradient G>
 class BackwardBlock {
   using L = Shape<T>;
-  static constexpr int kQParts = kParts<kQSide<T>>, kVParts = kParts<kVSide<T>>;
+  using QSide = BwdSide<T, kQSide<T>, E>;
+  using VSide = BwdSide<T, kVSide<T>, E>;
+  using Block = typename QSide::Products;
+  using Weights = typename QSide::Weights;
   static constexpr bool kOwnsKeys = G == Gradient::dkdv;
   static constexpr bool kBf16 = E == Element::bf16, kF32 = E == Element::f32;
   static constexpr bool kModified = T.scores == Scores::modified;
@@ -33,11 +33,6 @@ class BackwardBlock {
   static constexpr bool kScaleFirst = kF32 || (kBf16 && !kModified);
   // Kernels that would keep more of the argument in SGPRs than there are; the others gain 4 %.
   static constexpr bool kReadsAnew = kModified || ((kOwnsKeys || kBf16) && L::kRows >= 8);
-  using Block = float[L::kRows][L::kKeys];
-  using Weights = uint32_t[L::kRows][L::kKeys / per_word(E)];  // as operands of a product
-  // Of the columns that are in LDS at a time.
-  template <Tile Side>
-  using Sums = float[L::kRows][Shape<kPart<Side>>::kCols];
   // P is 1 at most, and long rows have little in each entry: as dV's operand it uses fp16's upper
   // range (bf16: by p_scale_).
   static constexpr bool kRaisesP = kOwnsKeys && E == Element::f16;
@@ -75,12 +70,8 @@ class BackwardBlock {
       stage_own(q_rows(fwd_.q, item_.head_q, fwd_.head_dim), dout);
       own_statistics(dout);
     }
-#pragma unroll
-    for (auto& part : dq_side_) clear(part);
-    if constexpr (kOwnsKeys) {
-#pragma unroll
-      for (auto& part : dv_side_) clear(part);
-    }
+    q_side_.clear_sums();
+    if constexpr (kOwnsKeys) v_side_.clear_sums();
   }
 
   __device__ void stage_own(const Rows& q_side, const Rows& v_side) {
@@ -145,11 +136,11 @@ class BackwardBlock {
       block = ends ? range.begin : block;
       head += ends ? 1 : 0;
       // The next block's loads go beside the last product.
-      static_for<kQParts>([&](auto part) {
-        if constexpr (part > 0)
-          turn([&] { store_part<kQSide<T>, part>(q_side_, lds_.other_q_pairs); });
-        if constexpr (part == kQParts - 1) load_q_side(head, block, steps > 1);
-        accumulate<kQSide<T>>(ds_, lds_.other_q_pairs, dq_side_[part]);
+      static_for<QSide::kParts>([&](auto part) {
+        if constexpr (part > 0) turn([&] { q_side_.template store<part>(lds_.other_q_pairs); });
+        if constexpr (part == QSide::kParts - 1) load_q_side(head, block, steps > 1);
+        q_side_.template accumulate<part>(ds_, lds_.other_q_pairs, lds_.weights, tile_row_,
+                                          lane_in_group_);
       });
     }
   }
@@ -163,13 +154,13 @@ class BackwardBlock {
     // Nobody reads the block before's factors any more: they are for S and dP, and for their use.
     if constexpr (kBf16) q_side_.normalise(lds_.scales.other_q);
     clear(p);
-    static_for<kQParts>([&](auto part) {
-      turn([&] { store_part<kQSide<T>, part>(q_side_, lds_.other_q); });
+    static_for<QSide::kParts>([&](auto part) {
+      turn([&] { q_side_.template store<part>(lds_.other_q); });
       if constexpr (part == 0) {
         load_v_side(head, block);
         if constexpr (kOwnsKeys) load_statistics(head, first);
       }
-      multiply<kQSide<T>, part>(lds_.own_q, lds_.other_q, p);
+      QSide::template multiply<part>(lds_.own_q, lds_.other_q, tile_row_, lane_in_group_, p);
     });
     if constexpr (kBf16) undo_scales(p, lds_.scales.own_q, lds_.scales.other_q, scale_log2_);
     if constexpr (kModified) change_scores(p, slope, head, first);
@@ -177,9 +168,9 @@ class BackwardBlock {
 
     if constexpr (kBf16) v_side_.normalise(lds_.scales.other_v);
     clear(ds);
-    static_for<kVParts>([&](auto part) {
-      turn([&] { store_part<kVSide<T>, part>(v_side_, lds_.other_v); });
-      multiply<kVSide<T>, part>(lds_.own_v, lds_.other_v, ds);
+    static_for<VSide::kParts>([&](auto part) {
+      turn([&] { v_side_.template store<part>(lds_.other_v); });
+      VSide::template multiply<part>(lds_.own_v, lds_.other_v, tile_row_, lane_in_group_, ds);
     });
     if constexpr (kBf16)
       undo_scales(ds, lds_.scales.own_v, lds_.scales.other_v,
@@ -201,31 +192,15 @@ class BackwardBlock {
     if constexpr (kOwnsKeys) pack_p(p, pairs);
     pack_ds(ds);
     if constexpr (kOwnsKeys) {
-      static_for<kVParts>([&](auto part) {
+      static_for<VSide::kParts>([&](auto part) {
         // In fp32 rows are in LDS as they were for dP.
-        if constexpr (!kF32 || kVParts > 1)
-          turn([&] { store_part<kVSide<T>, part>(v_side_, lds_.other_v_pairs); });
-        accumulate<kVSide<T>>(pairs, lds_.other_v_pairs, dv_side_[part]);
+        if constexpr (!kF32 || VSide::kParts > 1)
+          turn([&] { v_side_.template store<part>(lds_.other_v_pairs); });
+        v_side_.template accumulate<part>(pairs, lds_.other_v_pairs, lds_.weights, tile_row_,
+                                          lane_in_group_);
       });
     }
-    turn([&] { store_part<kQSide<T>, 0>(q_side_, lds_.other_q_pairs); });
-  }
-
-  // Lanes and rows are opaque here and below: addresses that follow from them would be kept through
-  // the whole step, in registers that are not there.
-  template <Tile Side, int part, class Own, class Other>
-  __device__ void multiply(const Own& own, const Other& other, Block& products) const {
-    add_outer_product<kPart<Side>, E, q_pitch_halves(Side, E)>(
-        &own[gcn::opaque(tile_row_)][part * kPart<Side>.head_dim * halves_of(E)],
-        &other[gcn::opaque(lane_in_group_)][0], products);
-    for_each(products, [](float& x, int, int) { gcn::settle(x); });
-  }
-
-  // To a tile of LDS that holds a part of the columns.
-  template <Tile Side, int part, class To>
-  __device__ static void store_part(const VInFlight<Side, E>& block, To& to) {
-    constexpr int kColumns = kPart<Side>.head_dim * halves_of(E);
-    block.template store<part * kColumns, kColumns>(to);
+    turn([&] { q_side_.template store<0>(lds_.other_q_pairs); });
   }
 
   // The buffer of the other side changes hands.
@@ -242,18 +217,17 @@ class BackwardBlock {
     return args_;
   }
 
-  // Nothing is read if there is no such block, but the registers are written, as in the forward.
   __device__ __forceinline__ void load_q_side(int head, int block, bool exists) {
     const FwdArgs& fwd = args().fwd;
     const Rows rows = kOwnsKeys ? q_rows(fwd.q, head, fwd.head_dim) : k_rows(fwd.k, fwd.head_dim);
-    q_side_.load(rows, block * T.block_n, exists);
+    q_side_.load(rows, block, exists);
   }
 
   __device__ __forceinline__ void load_v_side(int head, int block) {
     const BwdArgs& a = args();
     const Rows rows =
         kOwnsKeys ? q_rows(a.dout, head, a.fwd.head_dim_v) : k_rows(a.fwd.v, a.fwd.head_dim_v);
-    v_side_.load(rows, block * T.block_n, true);
+    v_side_.load(rows, block, true);
   }
 
   __device__ void change_scores(Block& s, Block& slope, int head, int first) const {
@@ -312,7 +286,7 @@ class BackwardBlock {
   __device__ void pack_p(Block& p, Weights& pairs) {
     if constexpr (kBf16) {
       multiply_columns(p, lds_.scales.other_v);
-      p_scale_.follow(p, dv_side_);
+      p_scale_.follow(p, v_side_.sums());
       p_scale_.pack(p, pairs);
     } else if constexpr (kF32) {
       for_each(p, [&](float& x, int i, int j) { pairs[i][j] = __builtin_bit_cast(uint32_t, x); });
@@ -331,7 +305,7 @@ class BackwardBlock {
                [&](float& x, int i, int j) { ds_[i][j] = __builtin_bit_cast(uint32_t, x* scale); });
     } else {
       if constexpr (kBf16) multiply_columns(ds, lds_.scales.other_q);
-      ds_scale_.follow(ds, dq_side_);
+      ds_scale_.follow(ds, q_side_.sums());
       ds_scale_.pack(ds, ds_);
     }
   }
@@ -350,31 +324,6 @@ class BackwardBlock {
     for_each(weight, [&](float& x, int, int j) { x *= scale[lane + j * kGroupLanes]; });
   }
 
-  template <Tile Side>
-  __device__ void accumulate(const Weights& weights, const VTile<kPart<Side>, E>& other,
-                             Sums<Side>& sums) {
-    if constexpr (kF32) {
-      Sums<Side> block;  // a sum of sums, as in the forward
-      clear(block);
-      add_products<Side>(weights, other, block);
-      for_each(sums, [&](float& x, int i, int c) { x += block[i][c]; });
-    } else {
-      add_products<Side>(weights, other, sums);
-    }
-    for_each(sums, [](float& x, int, int) { gcn::settle(x); });
-  }
-
-  template <Tile Side>
-  __device__ void add_products(const Weights& weights, const VTile<kPart<Side>, E>& other,
-                               Sums<Side>& sums) {
-    // Not a loop to unroll: where dot2 is several instructions (gfx900) the compiler would not.
-    static_for<T.block_n / T.p_keys>([&](auto part) {
-      const int row = gcn::opaque(tile_row_), lane = gcn::opaque(lane_in_group_);
-      store_p<T, E>(lds_.weights, row, lane, part, weights);
-      accumulate_pv<kPart<Side>, E>(lds_.weights, other, row, lane, part, sums);
-    });
-  }
-
   __device__ __forceinline__ void epilogue() const {
     // Opaque: which rows exist is not to be kept from the prologue on, in SGPRs.
     const int first_row = gcn::opaque(item_.first_row + tile_row_);
@@ -385,25 +334,13 @@ class BackwardBlock {
                   (kScaleFirst ? 1.0f : kPUnit * fwd_.softmax_scale);
     const Rows q_side =
         kOwnsKeys ? k_rows(args_.dk, fwd_.head_dim) : q_rows(args_.dq, item_.head_q, fwd_.head_dim);
-    store<kQSide<T>>(q_side, first_row, dq_side_, factor);
+    q_side_.store_sums(q_side, first_row, lane_in_group_, factor);
     if constexpr (kOwnsKeys) {
 #pragma unroll
       for (int i = 0; i < L::kRows; ++i)
         factor[i] = (kBf16 ? p_scale_.inverse_of(i) : kPUnit) * kept_scale();
-      store<kVSide<T>>(k_rows(args_.dv, fwd_.head_dim_v), first_row, dv_side_, factor);
+      v_side_.store_sums(k_rows(args_.dv, fwd_.head_dim_v), first_row, lane_in_group_, factor);
     }
-  }
-
-  template <Tile Side>
-  __device__ __forceinline__ void store(Rows to, int first_row,
-                                        const Sums<Side> (&sums)[kParts<Side>],
-                                        const float (&factor)[L::kRows]) const {
-    constexpr int kColumns = kPart<Side>.head_dim * halves_of(E);
-    static_for<kParts<Side>>([&](auto part) {
-      store_sums<kPart<Side>, E>(to, first_row, lane_in_group_, sums[part], factor);
-      to.base += kColumns;
-      to.columns -= kColumns;
-    });
   }
 
   // Of P that dropout kept.
@@ -432,14 +369,6 @@ class BackwardBlock {
            sequence_.first_q;
   }
 
-  template <int columns, class F>
-  __device__ static void for_each(float (&x)[L::kRows][columns], F f) {
-#pragma unroll
-    for (int i = 0; i < L::kRows; ++i)
-#pragma unroll
-      for (int j = 0; j < columns; ++j) f(x[i][j], i, j);
-  }
-
   const BwdArgs& args_;
   const FwdArgs& fwd_;
   WorkItem item_;
@@ -447,13 +376,11 @@ class BackwardBlock {
   Visible visible_;
   Visible seen_;  // of the own rows: by queries the keys, by keys the queries
   BwdStorage<T, E>& lds_;
-  VInFlight<kQSide<T>, E> q_side_;
-  VInFlight<kVSide<T>, E> v_side_;
+  QSide q_side_;  // its sums are dQ or dK
+  VSide v_side_;  // its are dV
   Weights ds_;
   float shift_[kOwnsKeys ? L::kKeys : L::kRows];  // of queries: own ones, or those of the block
   float delta_[kOwnsKeys ? L::kKeys : L::kRows];
-  Sums<kQSide<T>> dq_side_[kQParts];  // dQ or dK
-  Sums<kVSide<T>> dv_side_[kOwnsKeys ? kVParts : 1];
   WeightScale<L::kRows> ds_scale_, p_scale_;
   float scale_log2_;
   int lane_in_group_;
