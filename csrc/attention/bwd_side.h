@@ -62,17 +62,19 @@ class BwdSide {
     for_each(products, [](float& x, int, int) { gcn::settle(x); });
   }
 
+  // `spoils`: there may be NaN and inf, from which weights of 0 are kept.
   template <int part>
   __device__ __forceinline__ void accumulate(const Weights& weights, const VTile<P, E>& other,
-                                             PTile<T, E>& weight_tile, int tile_row, int lane) {
+                                             PTile<T, E>& weight_tile, int tile_row, int lane,
+                                             bool spoils) {
     Sums& sums = sums_[part];
     if constexpr (E == Element::f32) {
       Sums block;  // a sum of sums, as in the forward
       clear(block);
-      add_products(weights, other, weight_tile, tile_row, lane, block);
+      add_products(weights, other, weight_tile, tile_row, lane, spoils, block);
       for_each(sums, [&](float& x, int i, int c) { x += block[i][c]; });
     } else {
-      add_products(weights, other, weight_tile, tile_row, lane, sums);
+      add_products(weights, other, weight_tile, tile_row, lane, spoils, sums);
     }
     for_each(sums, [](float& x, int, int) { gcn::settle(x); });
   }
@@ -91,12 +93,15 @@ class BwdSide {
   __device__ __forceinline__ static void add_products(const Weights& weights,
                                                       const VTile<P, E>& other,
                                                       PTile<T, E>& weight_tile, int tile_row,
-                                                      int lane, Sums& sums) {
+                                                      int lane, bool spoils, Sums& sums) {
     // Not a loop to unroll: where dot2 is several instructions (gfx900) the compiler would not.
     static_for<T.block_n / T.p_keys>([&](auto part) {
       const int row = gcn::opaque(tile_row), column = gcn::opaque(lane);
       store_p<T, E>(weight_tile, row, column, part, weights);
-      accumulate_pv<P, E>(weight_tile, other, row, column, part, sums);
+      if (spoils)
+        accumulate_pv_zero_wins<P, E>(weight_tile, other, row, column, part, sums);
+      else
+        accumulate_pv<P, E>(weight_tile, other, row, column, part, sums);
     });
   }
 

@@ -24,6 +24,18 @@ __device__ inline float multiply_add(uint32_t a, uint32_t b, float acc) {
     return gcn::dot2(gcn::as_half2(a), gcn::as_half2(b), acc);
 }
 
+// The same in place, where a 0 in `a` makes 0 of whatever it meets, also of inf or NaN.
+template <Element E>
+__device__ inline void multiply_add_zero_wins(uint32_t a, uint32_t b, float& acc) {
+  if constexpr (E == Element::f32) {
+    gcn::add_product_zero_wins(acc, __builtin_bit_cast(float, a), __builtin_bit_cast(float, b));
+  } else {
+    const gcn::half2 x = gcn::as_half2(a), y = gcn::as_half2(b);
+    gcn::add_product_zero_wins(acc, float{x[0]}, float{y[0]});
+    gcn::add_product_zero_wins(acc, float{x[1]}, float{y[1]});
+  }
+}
+
 // A power of two and its inverse, from the exponent field of the largest element.
 struct RowScale {
   static constexpr uint32_t kTop = 14;  // of the largest element, after scaling

@@ -129,4 +129,27 @@ __device__ inline void accumulate_pv(const PTile<T, E>& p, const VTile<T, E>& v,
   gcn::wave_fence();
 }
 
+// The same where what a row of P has no share in does not reach it, not even as 0 times NaN. Slow.
+template <Tile T, Element E>
+__device__ inline void accumulate_pv_zero_wins(const PTile<T, E>& p, const VTile<T, E>& v,
+                                               int first_row, int lane_in_group, int part,
+                                               float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
+  constexpr int kPairs = T.p_keys / per_word(E);
+#pragma unroll 1
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const uint32_t* const of_pair = &v[part * kPairs + pair][0];
+    static_for<Stripes<T>::kCount>([&](auto s) {
+      constexpr Stripe stripe = Stripes<T>::at(s);
+      const int column = Stripes<T>::column(stripe, lane_in_group);
+#pragma unroll
+      for (int i = 0; i < Shape<T>::kRows; ++i)
+#pragma unroll
+        for (int c = 0; c < stripe.width; ++c)
+          multiply_add_zero_wins<E>(p[first_row + i * kGroups][pair], of_pair[column + c],
+                                    o[i][stripe.first + c]);
+    });
+  }
+  gcn::wave_fence();
+}
+
 }  // namespace flashattn

@@ -192,7 +192,10 @@ class VPairsInFlight {
     for (int i = 0; i < S::kSteps; ++i)
 #pragma unroll
       for (int of = 0; of < 2; ++of) {
-        const uint32_t exponent = gcn::max_over<S::kLanes>(gcn::largest_exponent(row_[i][of]));
+        uint32_t exponent = gcn::max_over<S::kLanes>(gcn::largest_exponent(row_[i][of]));
+        // Beside inf or NaN the finite ones keep their digits.
+        if (gcn::any_lane(exponent == gcn::kNonFiniteExponent))
+          exponent = gcn::max_over<S::kLanes>(gcn::largest_finite_exponent(row_[i][of]));
         row_[i][of] = gcn::bf16_to_half(row_[i][of], RowScale::factor(exponent));
         if (S::busy() && S::col() == 0) scale[key(i, of)] = RowScale::inverse(exponent);
         gcn::pin_schedule();  // or all conversions are under way at once, in registers

@@ -32,6 +32,20 @@ __device__ inline uint32_t largest_exponent(half8 bits) {
   return (most.x > most.y ? most.x : most.y) >> 7;
 }
 
+inline constexpr uint32_t kNonFiniteExponent = 0xff;
+
+// Of those that are finite.
+__device__ inline uint32_t largest_finite_exponent(half8 bits) {
+  const auto x = __builtin_bit_cast(ushort8, bits);
+  uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const uint32_t exponent = x[i] >> 7 & 0xff;
+    most = exponent != kNonFiniteExponent && exponent > most ? exponent : most;
+  }
+  return most;
+}
+
 // 8 bf16 numbers as fp16, times a power of two; exact where the results are normal in fp16.
 __device__ inline half8 bf16_to_half(half8 bits, float factor) {
   const auto x = __builtin_bit_cast(pairs4, bits);

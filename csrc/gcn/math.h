@@ -79,6 +79,12 @@ __device__ inline float multiply_zero_wins(float a, float b) {
   return x;
 }
 
+// Adds it, in place.
+__device__ inline void add_product_zero_wins(float& sum, float a, float b) {
+  const float product = multiply_zero_wins(a, b);
+  asm("v_add_f32 %0, %0, %1" : "+v"(sum) : "v"(product));
+}
+
 // Rounds to nearest even. v_cvt_pkrtz_f16_f32 would be one instruction in place of three, but it
 // rounds every probability down, which biases O by up to 2^-11 of its value.
 __device__ inline half2 to_half2(float x, float y) {

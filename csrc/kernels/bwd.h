@@ -140,7 +140,7 @@ class BackwardBlock {
         if constexpr (part > 0) turn([&] { q_side_.template store<part>(lds_.other_q_pairs); });
         if constexpr (part == QSide::kParts - 1) load_q_side(head, block, steps > 1);
         q_side_.template accumulate<part>(ds_, lds_.other_q_pairs, lds_.weights, tile_row_,
-                                          lane_in_group_);
+                                          lane_in_group_, /*spoils=*/false);
       });
     }
   }
@@ -192,12 +192,13 @@ class BackwardBlock {
     if constexpr (kOwnsKeys) pack_p(p, pairs);
     pack_ds(ds);
     if constexpr (kOwnsKeys) {
+      const bool spoils = (kModified || !whole) && is_spoiled();
       static_for<VSide::kParts>([&](auto part) {
         // In fp32 rows are in LDS as they were for dP.
         if constexpr (!kF32 || VSide::kParts > 1)
           turn([&] { v_side_.template store<part>(lds_.other_v_pairs); });
         v_side_.template accumulate<part>(pairs, lds_.other_v_pairs, lds_.weights, tile_row_,
-                                          lane_in_group_);
+                                          lane_in_group_, spoils);
       });
     }
     turn([&] { q_side_.template store<0>(lds_.other_q_pairs); });
@@ -322,6 +323,15 @@ class BackwardBlock {
   __device__ void multiply_columns(Block& weight, const float* scale) const {
     const int lane = gcn::opaque(lane_in_group_);
     for_each(weight, [&](float& x, int, int j) { x *= scale[lane + j * kGroupLanes]; });
+  }
+
+  // dK and dV: whether a query of the block has NaN or inf in dO. Then its delta is one of them,
+  // too.
+  __device__ bool is_spoiled() const {
+    bool finite = true;
+#pragma unroll
+    for (const float delta : delta_) finite = finite && __builtin_fabsf(delta) <= gcn::kLargest;
+    return gcn::any_lane(!finite);
   }
 
   __device__ __forceinline__ void epilogue() const {
