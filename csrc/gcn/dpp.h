@@ -28,6 +28,14 @@ template <int control>
 __device__ inline float move(float x) {
   return __builtin_bit_cast(float, move_bits<control>(__builtin_bit_cast(uint32_t, x)));
 }
+
+// Lane i of a row gets x of lane i - 1, and lane 0 `first`.
+__device__ inline float from_lane_before(float x, float first) {
+  constexpr int row_shr_1 = 0x111, all_rows = 0xF, all_banks = 0xF;
+  return __builtin_bit_cast(
+      float, __builtin_amdgcn_update_dpp(__builtin_bit_cast(int, first), __builtin_bit_cast(int, x),
+                                         row_shr_1, all_rows, all_banks, /*bound_ctrl=*/false));
+}
 }  // namespace dpp
 
 // Each step joins groups that already agree, so a mirror serves as well as a rotation.

@@ -427,6 +427,14 @@ def test_inf_in_dout_reaches_no_padding():
         assert got[25:].equal(before[25:])
 
 
+@pytest.mark.parametrize("head_dim", [32, 40, 64, 100, 128, 160, 192, 256, 512])
+def test_one_key_gives_rows_no_gradient(head_dim):
+    """delta is summed as dP is: of one key they are the same number."""
+    dq, dk, _ = op_gradients(*inputs(seqlen_q=40, seqlen_k=1, heads=2, head_dim=head_dim))
+    assert not dq.any()
+    assert not dk.any()
+
+
 @DTYPES
 def test_runs_are_bitwise_equal(dtype):
     tensors = inputs(dtype, seqlen_q=150, heads=4)
