@@ -66,15 +66,16 @@ constexpr WorkItem work_item(const FwdArgs& args, int32_t block_m, int32_t index
   return work_item(args, block_m, index / of_batch, index % of_batch);
 }
 
-// A block of keys of a key head; head_q is the first query head that reads it. The first block
-// comes first: under a causal mask it is seen by the most queries.
+// A block of keys of a key head; head_q is the first query head that reads it. Groups of key heads
+// as above; the first block comes first: under a causal mask it is seen by the most queries.
 constexpr WorkItem key_work_item(const FwdArgs& args, int32_t block_m, int32_t batch, int32_t x) {
   const int32_t k_blocks = ceil_div(args.seqlen_k, block_m);
-  const int32_t head_kv = x / k_blocks;
+  const int32_t turn = x / args.heads_together, of_turn = x % args.heads_together;
+  const int32_t head_kv = turn / k_blocks * args.heads_together + of_turn;
   return {.batch = batch,
           .head_q = head_kv * (args.heads_q / args.heads_kv),
           .head_kv = head_kv,
-          .first_row = x % k_blocks * block_m};
+          .first_row = turn % k_blocks * block_m};
 }
 
 // How many key heads take turns. One keeps the least in L2: all compute units stream the same K and
@@ -82,17 +83,30 @@ constexpr WorkItem key_work_item(const FwdArgs& args, int32_t block_m, int32_t b
 // heads of 128 in a token's row), one head's K is on one channel, which 60 compute units
 // overload: 13.6 in place of 18 simulated TFLOPS at 32768 keys. Then four heads at least are under
 // way at a time.
-constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, Element element,
+constexpr int32_t heads_together(const FwdArgs& args, int64_t blocks_of_head, int64_t row_bytes,
                                  int compute_units) {
   constexpr int64_t kChannels = 16 * 256, kEnough = 4;
-  const int64_t q_blocks = ceil_div(args.seqlen_q, tile.block_m);
-  const int64_t blocks_of_head = q_blocks * (args.heads_q / args.heads_kv);
   const int64_t under_way = blocks_of_head == 0 ? kEnough : compute_units / blocks_of_head + 1;
-  if (args.k.row_stride * halves_of(element) * 2 % kChannels != 0 || under_way >= kEnough) return 1;
+  if (row_bytes % kChannels != 0 || under_way >= kEnough) return 1;
   for (int32_t n = kEnough; n < args.heads_kv; ++n) {
     if (args.heads_kv % n == 0) return n;
   }
   return args.heads_kv;
+}
+
+constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, Element element,
+                                 int compute_units) {
+  const int64_t q_blocks = ceil_div(args.seqlen_q, tile.block_m);
+  return heads_together(args, q_blocks * (args.heads_q / args.heads_kv),
+                        args.k.row_stride * halves_of(element) * 2, compute_units);
+}
+
+// Blocks of keys stream Q and dO.
+constexpr int32_t bwd_heads_together(const FwdArgs& args, const Tile& tile, Element element,
+                                     Gradient gradient, int compute_units) {
+  if (gradient == Gradient::dq) return heads_together(args, tile, element, compute_units);
+  return heads_together(args, ceil_div(args.seqlen_k, tile.block_m),
+                        args.q.row_stride * halves_of(element) * 2, compute_units);
 }
 
 }  // namespace flashattn

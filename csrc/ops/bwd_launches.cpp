@@ -122,7 +122,7 @@ void BackwardLaunches::launch(Gradient gradient, BwdArgs args) {
   const Grid grid = bwd_grid(args.fwd, kernel->tile, gradient);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;  // HIP has no empty grids
   args.fwd.heads_together =
-      heads_together(args.fwd, kernel->tile, problem.element, device.compute_units);
+      bwd_heads_together(args.fwd, kernel->tile, element_, gradient, device.compute_units);
   launch_kernel(place_, kernel->name, grid, static_cast<uint32_t>(kernel->tile.threads()), args,
                 touched(gradient));
 }

@@ -435,6 +435,16 @@ def test_one_key_gives_rows_no_gradient(head_dim):
     assert not dk.any()
 
 
+@pytest.mark.parametrize("heads_kv", [4, 2])
+def test_heads_that_take_turns(heads_kv):
+    """Rows 4 KiB apart put a head on one channel of L2; then blocks of several heads are under way."""
+    seqlen, room = 1400, 16
+    options = {"window_left": 20, "window_right": 3}
+    q, k, v, dout = inputs(seqlen_q=seqlen, seqlen_k=seqlen, heads=room, heads_kv=room, head_dim=128, seed=8)
+    tensors = (q[:, :, :4], k[:, :, :heads_kv], v[:, :, :heads_kv], dout[:, :, :4])
+    assert_gradients(*tensors, **options)
+
+
 @DTYPES
 def test_runs_are_bitwise_equal(dtype):
     tensors = inputs(dtype, seqlen_q=150, heads=4)
