@@ -34,7 +34,7 @@ def test_the_least_padding(columns, dim):
 
 
 def test_latents_have_tiles_of_their_own():
-    assert plan(columns=512, rope=64)["kernel"] == "flashattn_decode_f16_d512r8w4_rope64"
+    assert plan(columns=512, rope=64)["kernel"] == "flashattn_decode_f16_d512r4w4_rope64"
     assert "rope" not in plan(columns=512)["kernel"]
 
 

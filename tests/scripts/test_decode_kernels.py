@@ -28,7 +28,7 @@ def test_a_row_makes_a_kernel_for_each_of_its_elements(tmp_path):
     element = "flashattn::Element::f16, flashattn::KvFormat::int8"
     assert f"flashattn::decode<{tile}, {element}>(args);" in instances
     assert f'{{"flashattn_decode_f16_d128r4w4_int8", {tile}, {element}, 2, ' in table
-    assert '{"flashattn_decode_f16_d512r8w4_rope64", flashattn::DecodeTile{512, 8, 4, ' in table
+    assert '{"flashattn_decode_f16_d512r4w4_rope64", flashattn::DecodeTile{512, 4, 4, ' in table
     assert "flashattn::Access::chunks, 64}" in table
 
 
