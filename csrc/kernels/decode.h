@@ -98,7 +98,10 @@ class DecodeBlock {
 #pragma unroll
     for (int pass = 0; pass < S::kPasses; ++pass) {
       const int row = pass * S::kPassRows + lane_.row();
-      level_[pass] = token_of(row) + visible_.diagonal;
+      const int level = token_of(row) + visible_.diagonal, right = level + visible_.window_right;
+      level_[pass] = level;
+      first_[pass] = level - visible_.window_left;
+      last_[pass] = right < visible_.seqlen_k ? right : visible_.seqlen_k - 1;
       slope_[pass] = 0.0f;
       if (args_->alibi_slopes != nullptr && row < rows_)
         slope_[pass] =
@@ -225,9 +228,7 @@ class DecodeBlock {
       float product = gcn::sum_rows<S::kLanes>(score[j]);
       if constexpr (kScaled) product *= Chunk::scale(k_scale_[j]);
       const float x = changed(product, pass, key);
-      const int behind = level_[pass] - key;
-      const bool seen = behind <= visible_.window_left && -behind <= visible_.window_right &&
-                        key < visible_.seqlen_k;
+      const bool seen = key >= first_[pass] && key <= last_[pass];
       score[j] = seen ? x : -__builtin_inff();
       most = gcn::max2(most, score[j]);
     }
@@ -391,7 +392,8 @@ class DecodeBlock {
   float scale_log2_;
   bool modified_;  // scores, by more than the scale
   // Of the lane's row in each pass, logits in base 2.
-  int level_[S::kPasses];
+  int level_[S::kPasses];                     // the key that it is level with
+  int first_[S::kPasses], last_[S::kPasses];  // that it sees
   float slope_[S::kPasses];
   float limit_[S::kPasses];  // a logit above it raises the row's shift (softmax_state.h)
   float sum_[S::kPasses];    // of the lane's keys
