@@ -86,7 +86,7 @@ def check(q, cache, form, **options):
 
 
 @FORMATS
-@pytest.mark.parametrize("head_dim", [32, 64, 72, 128])
+@pytest.mark.parametrize("head_dim", [32, 64, 72, 128, 256])
 @pytest.mark.parametrize("ratio", [1, 4, 6, 8, 16])
 def test_numbers_times_scales(form, head_dim, ratio):
     cache = Cache.dense([200, 1, 0, 77], head_dim=head_dim)
@@ -280,9 +280,9 @@ def bytes_of(form, head_dim, device="cpu"):
 @FORMATS
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_a_head_dim_without_a_kernel_is_refused_before_the_append(form, device):
-    call = bytes_of(form, 192, device)
+    call = bytes_of(form, 320, device)
     with pytest.raises(
-        ValueError, match=rf"{form.dtype} cache .* at most 128; k_cache has shape \[1, 25, 2, 192\]"
+        ValueError, match=rf"{form.dtype} cache .* at most 256; k_cache has shape \[1, 25, 2, 320\]"
     ):
         flash_attn_with_kvcache(**call)
     if device == "cpu":
