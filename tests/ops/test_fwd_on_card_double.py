@@ -60,6 +60,6 @@ def test_arguments(reached_the_card):
 
 def test_devices_must_agree(reached_the_card):
     texts = reached_the_card[3:]
-    assert "q is on cuda:0, k on cuda:1" in texts[0]
-    assert "q is on cuda:0, k on cpu" in texts[1]
-    assert "v on cpu" in texts[2]
+    assert texts[0] == "k must be on the device of q, cuda:0; it is on cuda:1"
+    assert texts[1] == "k must be on the device of q, cuda:0; it is on cpu"
+    assert texts[2] == "v must be on the device of q, cuda:0; it is on cpu"

@@ -14,7 +14,7 @@ struct Launch {
   const char* kernel;
   unsigned grid[3];
   unsigned block[3];
-  unsigned char arguments[312]; /* sizeof(FwdArgs) */
+  unsigned char arguments[320]; /* sizeof(FwdArgs) */
 } recorded_launch;
 
 static int current_device;
