@@ -95,15 +95,19 @@ def parse_disassembly(text: str) -> dict[str, list[Instruction]]:
 
 
 def inner_loop(code: Sequence[Instruction]) -> InstructionMix | None:
-    """Of the spans from a backward branch's target to it, those without another inside, the busiest."""
-    spans = {(i.target, i.address) for i in code if i.target is not None and i.target <= i.address}
+    """Of the spans from a backward branch's target to it, those without another inside, the busiest.
+
+    Where there are products, a loop without any inside theirs, such as a rare path's, does not count.
+    """
+    ends = {(i.target, i.address) for i in code if i.target is not None and i.target <= i.address}
+    spans = {span: _count([i.mnemonic for i in code if span[0] <= i.address <= span[1]]) for span in ends}
+    spans = {span: mix for span, mix in spans.items() if mix.dot2} or spans
     inner = [
-        (begin, end)
-        for begin, end in spans
+        mix
+        for (begin, end), mix in sorted(spans.items())
         if not any(span != (begin, end) and begin <= span[0] and span[1] <= end for span in spans)
     ]
-    mixes = [_count([i.mnemonic for i in code if begin <= i.address <= end]) for begin, end in sorted(inner)]
-    return max(mixes, key=lambda mix: (mix.dot2, mix.valu), default=None)
+    return max(inner, key=lambda mix: (mix.dot2, mix.valu), default=None)
 
 
 def _count(mnemonics: Sequence[str]) -> InstructionMix:

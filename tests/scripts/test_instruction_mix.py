@@ -27,6 +27,13 @@ _TEXT = """
 \ts_nop 0                               // 000000001044: BF800000
 \ts_endpgm                              // 000000001048: BF810000
 
+0000000000001060 <rare>:
+\tv_dot2_f32_f16 v0, v4, v5, v0         // 000000001060: D3A34000 1C020B04
+\tv_add_u32_e32 v0, v0, v1              // 000000001068: 68000300
+\ts_cbranch_vccnz 65533                 // 00000000106C: BF87FFFD <rare+0x8>
+\ts_cbranch_scc1 65531                  // 000000001070: BF85FFFB <rare>
+\ts_endpgm                              // 000000001074: BF810000
+
 0000000000001100 <straight>:
 \ts_endpgm                              // 000000001100: BF810000
 """
@@ -40,6 +47,12 @@ def test_the_loop_without_another_inside_that_has_most_dot2():
     assert counts.items() <= mix.describe().items()
     assert mix.valu == mix.barrier == mix.load == mix.ds_write == 0
     assert inner_loop(kernels["straight"]) is None
+
+
+def test_a_loop_without_products_does_not_hide_the_one_around_it():
+    mix = inner_loop(parse_disassembly(_TEXT)["rare"])
+    assert mix is not None
+    assert (mix.instructions, mix.dot2, mix.valu) == (4, 1, 1)
 
 
 def test_every_kernel_of_the_package_is_described():
