@@ -105,10 +105,10 @@ def flash_attn_with_shared_prefix(
     )
     scales = (k_scale, v_scale) if k_prefix.dtype.itemsize == 1 else (None, None)
     if prefix_block_table is not None:
-        prefix = _Prefix(k_prefix, v_prefix, prefix_block_table[None], *scales)
+        shared_keys = _Prefix(k_prefix, v_prefix, prefix_block_table[None], *scales)
     else:
-        prefix = _Prefix(k_prefix[None], v_prefix[None], None, *scales)
-    shared, shared_lse = prefix.attend(q.flatten(0, 1), softmax_scale, softcap, num_splits)
+        shared_keys = _Prefix(k_prefix[None], v_prefix[None], None, *scales)
+    shared, shared_lse = shared_keys.attend(q.flatten(0, 1), softmax_scale, softcap, num_splits)
     # Log-sum-exps (num_heads, batch * seqlen_q) are read in place by their strides.
     shared_lse = shared_lse.unflatten(-1, (batch, seqlen_q)).transpose(0, 1)
     out, lse = merge_states(shared.unflatten(0, (batch, seqlen_q)), shared_lse, own, own_lse)
