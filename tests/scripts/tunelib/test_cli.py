@@ -23,7 +23,10 @@ _TILE = next(row.name for row in load_config(("gfx906",)).fwd if row.head_dim ==
 def _start(arguments, **options):
     command = [sys.executable, _SCRIPT, "--backend", "sim", "--quick", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, **pipes, **options)
+    # A shell's background jobs, pytest among them, ignore Ctrl-C, and hand that down.
+    return subprocess.Popen(
+        command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes, **options
+    )
 
 
 def _run(*arguments: object):
