@@ -85,6 +85,13 @@ def flash_attn_with_shared_prefix(
     for name, prefix in (("k_prefix", k_prefix), ("v_prefix", v_prefix)):
         if prefix.dim() != rank:
             raise ValueError(f"{name} must have {rank} dimensions; its shape is {tuple(prefix.shape)}")
+    # Before anything is written: what is wrong with the prefix is told while k_cache is as it was.
+    scales = (k_scale, v_scale) if k_prefix.dtype.itemsize == 1 else (None, None)
+    if prefix_block_table is not None:
+        shared_keys = _Prefix(k_prefix, v_prefix, prefix_block_table[None], *scales)
+    else:
+        shared_keys = _Prefix(k_prefix[None], v_prefix[None], None, *scales)
+    shared, shared_lse = shared_keys.attend(q.flatten(0, 1), softmax_scale, softcap, num_splits)
     own, own_lse = flash_attn_with_kvcache(
         q,
         k_cache,
@@ -103,12 +110,6 @@ def flash_attn_with_shared_prefix(
         k_scale=k_scale,
         v_scale=v_scale,
     )
-    scales = (k_scale, v_scale) if k_prefix.dtype.itemsize == 1 else (None, None)
-    if prefix_block_table is not None:
-        shared_keys = _Prefix(k_prefix, v_prefix, prefix_block_table[None], *scales)
-    else:
-        shared_keys = _Prefix(k_prefix[None], v_prefix[None], None, *scales)
-    shared, shared_lse = shared_keys.attend(q.flatten(0, 1), softmax_scale, softcap, num_splits)
     # Log-sum-exps (num_heads, batch * seqlen_q) are read in place by their strides.
     shared_lse = shared_lse.unflatten(-1, (batch, seqlen_q)).transpose(0, 1)
     out, lse = merge_states(shared.unflatten(0, (batch, seqlen_q)), shared_lse, own, own_lse)

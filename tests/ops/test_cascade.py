@@ -128,6 +128,19 @@ def test_refused():
         check(randn(2, 1, 8, 64), (randn(4, 16, 2, 64), randn(16, 2, 64)), cache, **pages)
 
 
+def test_a_prefix_that_is_refused_leaves_the_cache_as_it_was():
+    cache = Cache.dense([20])
+    before = cache.k.view(torch.int16).clone()  # NaN where nothing is
+    new = randn(1, 1, 2, 64, seed=30)
+    lengths = {"cache_seqlens": torch.tensor([4], dtype=torch.int32)}
+    k_prefix, v_prefix = prefix_of(70, head_dim=80)
+    with pytest.raises(ValueError, match="same head_dim"):
+        flash_attn_with_shared_prefix(
+            randn(1, 1, 8, 64), k_prefix, v_prefix, cache.k, cache.v, new, new, **lengths
+        )
+    assert cache.k.view(torch.int16).equal(before)
+
+
 def test_compiled():
     torch._dynamo.reset()
     cache, prefix = Cache.dense([9, 4]), prefix_of(50)
