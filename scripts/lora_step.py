@@ -32,12 +32,12 @@ from torch import Tensor
 from flashattn_rocm.accuracy import MATH_ERRORS_ALLOWED
 from traininglib.attention import AttentionCalls, on_kernels, on_math
 from traininglib.lora import add_lora
+from traininglib.run import LOSS_SCALE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
-LOSS_SCALE = 1024.0  # see traininglib/run.py
 _DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 Gradients = dict[str, Tensor]

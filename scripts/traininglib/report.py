@@ -95,7 +95,7 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def write_json(runs: Sequence[Run], verdict: Verdict, settings: Mapping[str, Any], file: Path) -> None:
-    """All that was measured, and from what."""
+    """The runs, the verdict, and what they were made with."""
     content = {
         "settings": dict(settings),
         "runs": [asdict(run) for run in runs],
