@@ -8,6 +8,14 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _WORD = 0xFFFFFFFF
 
+# What changes or hides scores, beside dropout.
+OPTIONS = (
+    {"causal": True},
+    {"window_left": 20, "window_right": 5},
+    {"softcap": 3.0, "top_left": True, "causal": True},
+    {"softmax_scale": -0.3},
+)
+
 
 def philox4x32_10(counter: tuple[np.ndarray | int, ...], key: tuple[int, int]) -> list[np.ndarray]:
     """Philox-4x32-10 of Salmon et al. (2011): four words for each counter of four words."""

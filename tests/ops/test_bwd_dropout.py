@@ -13,7 +13,7 @@ from flashattn_rocm import flash_attn_func, flash_attn_varlen_func
 from tests.kit.attention import attention
 from tests.kit.cases import make_qkv, randn
 from tests.kit.device import DEVICE
-from tests.kit.dropout import kept
+from tests.kit.dropout import OPTIONS, kept
 from tests.kit.gradients import assert_gradients, op_gradients
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
@@ -61,16 +61,7 @@ def test_rates(dtype, dropout_p):
 
 
 @DTYPES
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"causal": True},
-        {"window_left": 20, "window_right": 5},
-        {"softcap": 3.0, "top_left": True, "causal": True},
-        {"softmax_scale": -0.3},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options(dtype, options):
     assert_gradients(*inputs(dtype), dropout_p=0.2, rng_state=state(77), **options)
 

@@ -11,7 +11,7 @@ from flashattn_rocm.accuracy import rounding_error
 from tests.kit.attention import attention
 from tests.kit.cases import make_qkv, randn
 from tests.kit.device import DEVICE
-from tests.kit.dropout import kept, philox4x32_10
+from tests.kit.dropout import OPTIONS, kept, philox4x32_10
 from tests.kit.tolerance import assert_attention
 
 fwd = torch.ops.flashattn_rocm.fwd
@@ -117,17 +117,7 @@ def test_seed_and_offset_both_count_whole():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=["f16", "bf16", "f32"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"causal": True},
-        {"window_left": 20, "window_right": 5},
-        {"softcap": 3.0, "top_left": True, "causal": True},
-        {"softmax_scale": -0.3},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [{}, *OPTIONS], ids=str)
 def test_output(options, dtype):
     q, k, v = (x.to(dtype) for x in make_qkv(2, 90, 110, 4, 2, head_dim=64, seed=3))
     rng_state = state(77)
