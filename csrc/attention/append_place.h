@@ -3,8 +3,8 @@
 
 #include <hip/hip_runtime.h>
 
+#include "attention/batch_of_grid.h"
 #include "core/decode_args.h"
-#include "core/grid.h"
 
 namespace flashattn {
 
@@ -15,7 +15,7 @@ struct NewToken {
   int held;   // keys before them; no more than the cache holds, so that sums stay in int32
 
   __device__ static NewToken from_grid(const AppendArgs& args) {
-    const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
+    const int batch = batch_of_grid();
     const int held = batch < args.batch ? args.cache.seqlens[batch] : 0;
     return {batch, static_cast<int>(blockIdx.x),
             held < args.cache.capacity ? held : args.cache.capacity};

@@ -6,10 +6,10 @@
 // which share them out: each lane ends with kScores scores of one row of each pass.
 #pragma once
 
+#include "attention/batch_of_grid.h"
 #include "attention/shape.h"
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
-#include "core/grid.h"
 #include "core/lds_budget.h"
 #include "gcn/vec.h"
 
@@ -42,7 +42,7 @@ struct DecodeItem {
   __device__ static DecodeItem from_grid(const DecodeArgs& args) {
     const int index = static_cast<int>(blockIdx.x);
     const int of_tiles = index / args.tiles;
-    return {.batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y),
+    return {.batch = batch_of_grid(),
             .head_kv = of_tiles % args.heads_kv,
             .split = of_tiles / args.heads_kv,
             .first_row = index % args.tiles * T.rows};

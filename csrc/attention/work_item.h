@@ -4,6 +4,7 @@
 
 #include <hip/hip_runtime.h>
 
+#include "attention/batch_of_grid.h"
 #include "core/fwd_args.h"
 #include "core/grid.h"
 #include "core/tile.h"
@@ -13,14 +14,12 @@ namespace flashattn {
 
 // The query block of this workgroup in a grid of fwd_grid().
 __device__ inline WorkItem item_of_grid(const FwdArgs& args, int block_m) {
-  const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
-  return work_item(args, block_m, batch, static_cast<int>(blockIdx.x));
+  return work_item(args, block_m, batch_of_grid(), static_cast<int>(blockIdx.x));
 }
 
 // The block of keys of this workgroup in a grid of bwd_grid().
 __device__ inline WorkItem key_item_of_grid(const FwdArgs& args, int block_m) {
-  const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
-  return key_work_item(args, block_m, batch, static_cast<int>(blockIdx.x));
+  return key_work_item(args, block_m, batch_of_grid(), static_cast<int>(blockIdx.x));
 }
 
 // One sequence of the batch: its lengths, and its first rows where all sequences share one tensor.

@@ -3,13 +3,13 @@
 // a time, straight from the definition.
 #pragma once
 
+#include "attention/batch_of_grid.h"
 #include "attention/block_range.h"
 #include "attention/dropout.h"
 #include "attention/number.h"
 #include "attention/score_changes.h"
 #include "attention/work_item.h"
 #include "core/attn_probs_args.h"
-#include "core/grid.h"
 #include "gcn/wave.h"
 
 namespace flashattn {
@@ -19,7 +19,7 @@ class ProbabilityRow {
  public:
   __device__ explicit ProbabilityRow(const FwdArgs& args)
       : args_(args),
-        batch_(static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y)),
+        batch_(batch_of_grid()),
         head_(static_cast<int>(blockIdx.x) / args.seqlen_q),
         row_(static_cast<int>(blockIdx.x) % args.seqlen_q) {}
 

@@ -4,9 +4,9 @@
 
 #include <hip/hip_runtime.h>
 
+#include "attention/batch_of_grid.h"
 #include "attention/merge.h"
 #include "attention/number.h"
-#include "core/grid.h"
 #include "core/merge_args.h"
 
 namespace flashattn {
@@ -94,7 +94,7 @@ class MergeChunk {
 
 template <Element E>
 __device__ inline void merge_states(const MergeArgs& args) {
-  const int batch = static_cast<int>(blockIdx.z) * kBatchFold + static_cast<int>(blockIdx.y);
+  const int batch = batch_of_grid();
   const uint32_t index = blockIdx.x * kMergeThreads + threadIdx.x;
   const uint32_t count = static_cast<uint32_t>(args.seqlen) * args.heads * args.chunks;
   if (batch < args.batch && index < count) MergeChunk<E>(args, batch, index).run();
