@@ -37,39 +37,14 @@ __device__ inline void store_stripe(const OutputRows& out, int row, int column, 
   }
 }
 
-// What some of a query block's keys come to: normalised O and its LSE, for the combine kernel.
-struct PartialRows {
-  float* o;    // [block_m, head_dim_v of the tile]
-  float* lse;  // [block_m]
-};
-
-template <Tile T>
-__device__ inline void store_partial_output(const PartialRows& out, int first_row,
-                                            int lane_in_group, float scale, float factor,
-                                            const SoftmaxRow (&state)[Shape<T>::kRows],
-                                            const float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
-#pragma unroll
-  for (int i = 0; i < Shape<T>::kRows; ++i) {
-    const auto [inverse_sum, lse] = state[i].finish(scale, -__builtin_inff());
-    const int row = first_row + i * kGroups;
-    static_for<Stripes<T>::kCount>([&](auto s) {
-      constexpr Stripe stripe = Stripes<T>::at(s);
-      float x[stripe.width];
-#pragma unroll
-      for (int c = 0; c < stripe.width; ++c) x[c] = o[i][stripe.first + c] * inverse_sum * factor;
-      gcn::store(out.o + row * T.head_dim_v + Stripes<T>::column(stripe, lane_in_group), x);
-    });
-    if (lane_in_group == 0) out.lse[row] = lse;
-  }
-}
-
-template <Tile T, Element E>
+// `total(i)` is the RowTotal of the lane's row i.
+template <Tile T, Element E, class Total>
 __device__ inline void store_output(const OutputRows& out, int first_row, int lane_in_group,
-                                    float scale, const SoftmaxRow (&state)[Shape<T>::kRows],
+                                    Total total,
                                     const float (&o)[Shape<T>::kRows][Shape<T>::kCols]) {
 #pragma unroll
   for (int i = 0; i < Shape<T>::kRows; ++i) {
-    const auto [inverse_sum, lse] = state[i].finish(scale, out.sink);
+    const auto [inverse_sum, lse] = total(i).finish(out.sink);
     const int row = first_row + i * kGroups;
     if (row >= out.count) continue;
     static_for<Stripes<T>::kCount>([&](auto s) {

@@ -17,8 +17,33 @@ namespace flashattn {
 
 inline constexpr float kSlack = 8.0f;  // of the 16 powers of two of fp16, in which P may be stored
 
+struct SoftmaxResult {
+  float inverse_sum;  // 0 for a row without keys, so that O becomes 0 and not NaN
+  float lse;          // natural log of the sum of exp(score * softmax_scale)
+};
+
+// A row's denominator: `sum` of 2^(x - base).
+struct RowTotal {
+  float sum;
+  float base;
+
+  // `sink` is a logit in base 2 that joins the denominator, -inf for none.
+  __device__ SoftmaxResult finish(float sink) const {
+    float row_sum = sum, row_base = base, factor = 1.0f;
+    if (sink > row_base) {
+      factor = gcn::exp2(row_base - sink);
+      row_sum *= factor;
+      row_base = sink;
+    }
+    row_sum += gcn::exp2(sink - row_base);
+    if (row_sum == 0.0f) return {.inverse_sum = 0.0f, .lse = -__builtin_inff()};
+    return {.inverse_sum = gcn::reciprocal(row_sum) * factor,
+            .lse = (row_base + gcn::log2(row_sum)) * kLn2};
+  }
+};
+
 // The 16 lanes of a group share a row: `limit` is the same in all of them, `sum` is each lane's
-// share until finish().
+// share until total().
 struct SoftmaxRow {
   float limit = -__builtin_inff();  // a score, not yet scaled
   float sum = 0.0f;                 // of 2^(score * scale - shift)
@@ -28,24 +53,7 @@ struct SoftmaxRow {
     return gcn::max2(__builtin_fmaf(limit, scale, -kSlack), -gcn::kLargest);
   }
 
-  struct Result {
-    float inverse_sum;  // 0 for a row without keys, so that O becomes 0 and not NaN
-    float lse;          // natural log of the sum of exp(score * softmax_scale)
-  };
-
-  // `sink` is a logit in base 2 that joins the denominator, -inf for none.
-  __device__ Result finish(float scale, float sink) const {
-    float row_sum = gcn::sum_row16(sum), base = shift(scale), factor = 1.0f;
-    if (sink > base) {
-      factor = gcn::exp2(base - sink);
-      row_sum *= factor;
-      base = sink;
-    }
-    row_sum += gcn::exp2(sink - base);
-    if (row_sum == 0.0f) return {.inverse_sum = 0.0f, .lse = -__builtin_inff()};
-    return {.inverse_sum = gcn::reciprocal(row_sum) * factor,
-            .lse = (base + gcn::log2(row_sum)) * kLn2};
-  }
+  __device__ RowTotal total(float scale) const { return {gcn::sum_row16(sum), shift(scale)}; }
 };
 
 // The scores of a lane's rows in one block become probabilities; O follows where a row's shift

@@ -1,6 +1,6 @@
 // The arguments of a forward that cuts some query blocks into pieces along the keys, so that its
-// workgroups fill the card evenly (the idea of stream-K, Osama et al. 2023, for attention), and of
-// the kernel that then combines what the pieces found.
+// workgroups fill the card evenly (the idea of stream-K, Osama et al. 2023, for attention). The
+// piece that is done last combines what all of a query block found.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,17 @@ struct SplitPiece {
   int32_t item;
   int32_t first;
   int32_t last;
-  int32_t slot;  // of its partial result; below 0: it is the whole query block
+  uint8_t slot;        // of its partial result
+  uint8_t first_slot;  // of those of the query block
+  uint8_t slots;       // 1: the piece is the whole query block
 };
+static_assert(kMaxPieces <= UINT8_MAX);
 
 struct FwdSplit {
   float* partial_o;    // [slots, block_m, head_dim_v of the tile]
   float* partial_lse;  // [slots, block_m]
+  uint64_t* arrivals;  // [slots, waves], of which a query block uses its first slot's
+  uint64_t launch;     // attention/arrivals.h
   int32_t whole;       // workgroups that have a query block each; then come the pieces
   SplitPiece pieces[kMaxPieces];
 };
@@ -32,25 +37,7 @@ struct SplitFwdArgs {
   FwdSplit split;
 };
 
-// A query block, and where its pieces' partial results are.
-struct SplitItem {
-  int32_t batch;
-  int32_t head_q;
-  int32_t first_row;
-  int32_t first_slot;
-  int32_t slots;
-};
-
-struct CombineArgs {
-  FwdArgs fwd;
-  const float* partial_o;
-  const float* partial_lse;
-  int32_t block_m;
-  int32_t columns;  // of partial_o
-  SplitItem items[kMaxPieces / 2];
-};
-
-inline constexpr int32_t kCombineThreads = 256;  // of a workgroup of the combine kernel
-inline constexpr int32_t kCombineRows = kCombineThreads / 16;
+// Names of launches are 1 .. kLaunches.
+inline constexpr uint64_t kLaunches = (uint64_t{1} << 56) - 1;
 
 }  // namespace flashattn

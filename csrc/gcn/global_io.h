@@ -16,6 +16,14 @@ __device__ inline half8 load_elements(const half* src, int count) {
 }
 
 template <class Number, int n>
+__device__ inline void load(Number (&x)[n], const Number* src) {
+  using Vec = Number __attribute__((ext_vector_type(n), aligned(4)));
+  const Vec v = *reinterpret_cast<const Vec*>(src);
+#pragma unroll
+  for (int i = 0; i < n; ++i) x[i] = v[i];
+}
+
+template <class Number, int n>
 __device__ inline void store(Number* dst, const Number (&x)[n]) {
   using Vec = Number __attribute__((ext_vector_type(n), aligned(4)));
   *reinterpret_cast<Vec*>(dst) = __builtin_bit_cast(Vec, x);

@@ -7,6 +7,7 @@
 #include "attention/epilogue.h"
 #include "attention/hide.h"
 #include "attention/lds_storage.h"
+#include "attention/partial_output.h"
 #include "attention/pv.h"
 #include "attention/qk.h"
 #include "attention/score_changes.h"
@@ -57,6 +58,38 @@ class ForwardBlock {
   }
 
   __device__ __forceinline__ void store() const {
+    store(o_factor(), [&](int i) { return row_[i].total(scale_log2_); });
+  }
+
+  // Of the keys that were attended to, without a sink.
+  __device__ void store_partial(const PartialOutput<T>& to) const {
+    to.store(scale_log2_, o_factor(), row_, o_);
+  }
+
+  // What `pieces` of the query block stored, always in the order of the keys; piece(i) is the i-th.
+  // 0: what this one has, by the same instructions: beside others its O would be kept while pieces
+  // are merged, and 134 VGPRs are too many for two workgroups a compute unit.
+  template <class Piece>
+  __device__ void store_merged(int pieces, Piece piece) {
+    RowTotal totals[L::kRows];
+#pragma unroll
+    for (int i = 0; i < L::kRows; ++i) totals[i] = row_[i].total(scale_log2_);
+    float factor = o_factor();
+    if (pieces > 0) {
+      factor = 1.0f;
+      clear(o_);
+      MergedRow merged[L::kRows];
+#pragma unroll 1
+      for (int i = 0; i < pieces; ++i) piece(i).merge_into(merged, o_);
+#pragma unroll
+      for (int i = 0; i < L::kRows; ++i) totals[i] = merged[i].total();
+    }
+    store(factor, [&](int i) { return totals[i]; });
+  }
+
+ private:
+  template <class Total>
+  __device__ __forceinline__ void store(float factor, Total total) const {
     // With all that may change scores there are not SGPRs for these too during the loop.
     const FwdArgs& args = kModified ? gcn::kernel_argument<FwdArgs>() : args_;
     const OutputRows out = {
@@ -66,17 +99,11 @@ class ForwardBlock {
                item_.head_q * args.lse_head_stride + sequence_.first_q,
         .count = sequence_.seqlen_q,
         .columns = args.head_dim_v,
-        .factor = o_factor(),
+        .factor = factor,
         .sink = args.sinks == nullptr ? -__builtin_inff() : args.sinks[item_.head_q] * kLog2e};
-    store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, scale_log2_, row_, o_);
+    store_output<T, E>(out, item_.first_row + tile_row_, lane_in_group_, total, o_);
   }
 
-  // Of the keys that were attended to, without a sink.
-  __device__ void store_partial(const PartialRows& out) const {
-    store_partial_output<T>(out, tile_row_, lane_in_group_, scale_log2_, o_factor(), row_, o_);
-  }
-
- private:
   __device__ __forceinline__ void prologue() {
     const int lane = gcn::lane_id();
     lane_in_group_ = lane % kGroupLanes;

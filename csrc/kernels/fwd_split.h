@@ -2,6 +2,7 @@
 // each come some with a piece of one (core/fwd_split.h).
 #pragma once
 
+#include "attention/arrivals.h"
 #include "core/fwd_split.h"
 #include "kernels/fwd.h"
 
@@ -10,20 +11,28 @@ namespace flashattn {
 template <Tile T, Element E>
 __device__ inline void fwd_split(const SplitFwdArgs& args) {
   __shared__ LdsStorage<T, E> lds;
-  const FwdSplit& split = args.split;
   const int group = static_cast<int>(blockIdx.x);
-  SplitPiece piece{.item = group, .first = 0, .last = 0x7fffffff, .slot = -1};
-  if (group >= split.whole) piece = split.pieces[group - split.whole];
+  SplitPiece piece{
+      .item = group, .first = 0, .last = 0x7fffffff, .slot = 0, .first_slot = 0, .slots = 1};
+  if (group >= args.split.whole) piece = args.split.pieces[group - args.split.whole];
 
   ForwardBlock<T, E> block(args.fwd, lds);
   if (!block.start(work_item(args.fwd, T.block_m, piece.item))) return;
   block.attend(block.blocks().part(piece.first, piece.last));
-  if (piece.slot < 0) {
-    block.store();
-  } else {
-    block.store_partial({.o = split.partial_o + int64_t{piece.slot} * T.block_m * T.head_dim_v,
-                         .lse = split.partial_lse + piece.slot * T.block_m});
+
+  // A wave's rows are its own, so its counterparts in the other pieces are all that it waits for.
+  const FwdSplit& split = gcn::kernel_argument<SplitFwdArgs>().split;
+  const int wave = gcn::wave_id(), first_slot = piece.first_slot;
+  const auto partial = [&](int slot) {
+    return PartialOutput<T>(split.partial_o, split.partial_lse, slot, wave);
+  };
+  const bool whole = piece.slots == 1;
+  if (!whole) {
+    block.store_partial(partial(piece.slot));
+    if (!comes_last(split.arrivals + first_slot * T.waves + wave, split.launch, piece.slots))
+      return;
   }
+  block.store_merged(whole ? 0 : piece.slots, [&](int i) { return partial(first_slot + i); });
 }
 
 }  // namespace flashattn

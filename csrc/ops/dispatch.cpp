@@ -1,110 +1,19 @@
 #include "ops/dispatch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <functional>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
-#include "core/grid.h"
 #include "fwd_table.h"
-#include "ops/split_plan.h"
 #include "ops/tuned_table.h"
 
 namespace flashattn {
 namespace {
-
-// Key blocks that a query block visits.
-struct Steps {
-  double mean;
-  int64_t most;
-};
-
-// Query blocks are alike apart from where the mask cuts them, so 64 of them tell the mean.
-Steps count_steps(const FwdArgs& args, const Tile& tile) {
-  constexpr int64_t kSamples = 64;
-  const int64_t blocks = ceil_div(args.seqlen_q, tile.block_m);
-  const int64_t samples = std::min(blocks, kSamples);
-  int64_t sum = 0, most = 0;
-  for (int64_t i = 0; i < samples; ++i) {
-    const int64_t steps = steps_of(args, tile, i * blocks / samples * tile.block_m);
-    sum += steps;
-    most = std::max(most, steps);
-  }
-  return {static_cast<double>(sum) / static_cast<double>(samples), most};
-}
-
-// Clocks of a step with `together` workgroups on the compute unit, between the two that were
-// measured.
-double step_clocks(const FwdKernel& kernel, int64_t together) {
-  if (kernel.workgroups_per_cu == 1) return kernel.clocks.step;
-  const double share = static_cast<double>(together - 1) / (kernel.workgroups_per_cu - 1);
-  return kernel.clocks.step + share * (kernel.clocks.step_full - kernel.clocks.step);
-}
-
-// What the combine kernel and its launch take; the partial results are small.
-constexpr double kCombineClocks = 24000;
-
-// Each piece goes to the slot that is free first, as the card does it.
-double clocks_of_pieces(const FwdKernel& kernel, const SplitPlan& plan, int64_t compute_units) {
-  const auto slots = static_cast<size_t>(compute_units * kernel.workgroups_per_cu);
-  const auto together = ceil_div(static_cast<int32_t>(std::min(slots, plan.pieces.size())),
-                                 static_cast<int32_t>(compute_units));
-  std::vector<double> free_at(slots, 0.0);
-  for (const SplitPiece& piece : plan.pieces) {
-    std::ranges::pop_heap(free_at, std::greater{});
-    free_at.back() +=
-        kernel.clocks.fixed + (piece.last - piece.first) * step_clocks(kernel, together);
-    std::ranges::push_heap(free_at, std::greater{});
-  }
-  return std::ranges::max(free_at);
-}
-
-// Nothing where it is of no use.
-std::optional<SplitPlan> split_plan(const FwdProblem& problem, const FwdKernel& kernel) {
-  FwdArgs args = problem.args;
-  args.heads_together = heads_together(args, kernel.tile, kernel.element, problem.compute_units);
-  return plan_split(args, kernel.tile, int64_t{problem.compute_units} * kernel.workgroups_per_cu);
-}
-
-FwdChoice estimate_split(const FwdProblem& problem, const FwdKernel& kernel, SplitPlan plan) {
-  const Steps steps = count_steps(problem.args, kernel.tile);
-  const double rounds =
-      plan.whole / (static_cast<double>(problem.compute_units) * kernel.workgroups_per_cu);
-  const double round =
-      kernel.clocks.fixed + steps.mean * step_clocks(kernel, kernel.workgroups_per_cu);
-  const double total =
-      rounds * round + clocks_of_pieces(kernel, plan, problem.compute_units) + kCombineClocks;
-  const uint32_t workgroups = plan.workgroups();
-  return {kernel, workgroups, steps.mean, total, std::move(plan)};
-}
-
-FwdChoice estimate(const FwdProblem& problem, const FwdKernel& kernel) {
-  const FwdArgs& args = problem.args;
-  const Steps steps = count_steps(args, kernel.tile);
-  const int64_t workgroups =
-      int64_t{ceil_div(args.seqlen_q, kernel.tile.block_m)} * args.heads_q * args.batch;
-  const auto clocks = [&](double count, int64_t together) {
-    return kernel.clocks.fixed + count * step_clocks(kernel, together);
-  };
-  const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
-  const int64_t last_round = workgroups % slots;
-  const int64_t last_together = (last_round + problem.compute_units - 1) / problem.compute_units;
-  const double full = clocks(steps.mean, kernel.workgroups_per_cu);
-  // Equal workgroups run in rounds. Unequal ones fill the gaps of each other, heaviest first, but
-  // none can be cut in two.
-  double total = static_cast<double>(workgroups / slots) * full;
-  if (static_cast<double>(steps.most) > steps.mean) {
-    total += static_cast<double>(last_round) / static_cast<double>(slots) * full;
-    total = std::max(total, clocks(static_cast<double>(steps.most),
-                                   std::min<int64_t>(workgroups / problem.compute_units + 1,
-                                                     kernel.workgroups_per_cu)));
-  } else if (last_round > 0) {
-    total += clocks(steps.mean, last_together);
-  }
-  return {kernel, workgroups, steps.mean, total, std::nullopt};
-}
 
 bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
   const Tile& tile = kernel.tile;
@@ -116,6 +25,41 @@ bool serves(const FwdKernel& kernel, const FwdProblem& problem) {
   if (tile.access == Access::elements) return true;
   return problem.rows_of_chunks && (tile.scores == Scores::modified) == problem.changes_scores;
 }
+
+// All that the choice follows from. The table stays alive here, so another has another address.
+auto choice_key(const FwdProblem& problem, const FwdTable& rows) {
+  const FwdArgs& args = problem.args;
+  return std::tuple(rows, problem.element, problem.rows_of_chunks, problem.changes_scores,
+                    problem.arch, problem.compute_units, args.batch, args.seqlen_q, args.seqlen_k,
+                    args.heads_q, args.heads_kv, args.head_dim, args.head_dim_v, args.window_left,
+                    args.window_right, args.top_left, args.k.row_stride,
+                    args.sequences.cu_seqlens_q != nullptr, args.sequences.seqused_k != nullptr);
+}
+
+// A model calls with the same few shapes in each of its layers, and to weigh the kernels for a
+// small grid takes the host up to 0.15 ms.
+class RecentChoices {
+ public:
+  const FwdChoice& get(const FwdProblem& problem, const FwdTable& rows) {
+    Key key = choice_key(problem, rows);
+    for (const Entry& entry : entries_) {
+      if (entry.choice && entry.key == key) return *entry.choice;
+    }
+    Entry& oldest = entries_[next_++ % entries_.size()];
+    oldest = {std::move(key), std::move(rank_fwd_kernels(problem, *rows).front())};
+    return *oldest.choice;
+  }
+
+ private:
+  using Key = decltype(choice_key(std::declval<FwdProblem>(), std::declval<FwdTable>()));
+
+  struct Entry {
+    Key key;
+    std::optional<FwdChoice> choice;
+  };
+  std::array<Entry, 8> entries_;
+  size_t next_ = 0;
+};
 
 std::mutex override_mutex;
 std::optional<std::string> override_tile;
@@ -162,11 +106,10 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
     if (columns != 0 && its > columns) continue;
     if (its < columns) choices.clear();
     columns = its;
-    if (!row.split) {
-      choices.push_back(estimate(problem, row));
-    } else if (auto plan = split_plan(problem, row)) {
-      choices.push_back(estimate_split(problem, row, std::move(*plan)));
-    }
+    if (row.split)
+      std::ranges::move(estimate_fwd_split(problem, row), std::back_inserter(choices));
+    else
+      choices.push_back(estimate_fwd(problem, row));
   }
   if (choices.empty()) {
     throw std::out_of_range(
@@ -183,14 +126,18 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem) {
 }
 
 FwdChoice choose_fwd_kernel(const FwdProblem& problem) {
-  const std::vector<FwdChoice> choices = rank_fwd_kernels(problem);
+  const FwdTable rows = tuned_fwd_table(problem.arch);
   const std::string wanted = wanted_tile();
-  if (wanted.empty()) return choices.front();
-  check_known(wanted, "FLASHATTN_ROCM_FWD_TILE");
-  for (const FwdChoice& choice : choices) {
-    if (wanted == choice.kernel.name) return choice;
+  if (wanted.empty()) {
+    thread_local RecentChoices recent;
+    return recent.get(problem, rows);
   }
-  return choices.front();
+  check_known(wanted, "FLASHATTN_ROCM_FWD_TILE");
+  std::vector<FwdChoice> choices = rank_fwd_kernels(problem, *rows);
+  for (FwdChoice& choice : choices) {
+    if (wanted == choice.kernel.name) return std::move(choice);
+  }
+  return std::move(choices.front());
 }
 
 std::optional<std::string> set_fwd_tile(std::optional<std::string> name) {

@@ -2,35 +2,15 @@
 // from configs/, their clocks too unless others were measured on this machine (tuned_table.h).
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/fwd_args.h"
 #include "core/kernel_table.h"
-#include "ops/split_plan.h"
+#include "ops/fwd_estimate.h"
 
 namespace flashattn {
-
-struct FwdProblem {
-  FwdArgs args;  // lengths, heads, window; no pointer is followed
-  Element element;
-  bool rows_of_chunks;  // every tensor allows Access::chunks
-  bool changes_scores;  // needs Scores::modified
-  std::string arch;     // without feature suffixes
-  int compute_units;
-};
-
-// A row that could serve a problem, and what it is expected to take.
-struct FwdChoice {
-  FwdKernel kernel;
-  int64_t workgroups;
-  double mean_steps;  // of a workgroup
-  double clocks;
-  std::optional<SplitPlan> plan;  // of a kernel with FwdKernel::split
-};
 
 std::span<const FwdKernel> fwd_kernels();
 

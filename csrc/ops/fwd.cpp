@@ -4,7 +4,9 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <string>
+#include <atomic>
+#include <random>
+#include <utility>
 
 #include "core/grid.h"
 #include "ops/checks.h"
@@ -49,38 +51,34 @@ TouchedMemory touched_by(const FwdInputs& in, const at::Tensor& sinks, const Fwd
   return touched;
 }
 
-// The launch that cuts query blocks along the keys, and the one that combines what the pieces
-// found.
+// The next of kLaunches names. They begin anywhere, so that what another process left in memory is
+// not taken for a count of ours.
+uint64_t name_launch() {
+  static std::atomic<uint64_t> launches = uint64_t{std::random_device{}()} << 24;
+  return launches++ % kLaunches + 1;
+}
+
+// A launch that cuts query blocks along the keys.
 void launch_split(const Placement& place, const FwdKernel& kernel, const SplitPlan& plan,
-                  const FwdArgs& args, const at::TensorOptions& options,
-                  const TouchedMemory& touched) {
+                  const FwdArgs& args, const at::TensorOptions& options, TouchedMemory touched) {
   const Tile& tile = kernel.tile;
   const auto floats = options.dtype(at::kFloat);
   const at::Tensor partial_o = at::empty({plan.slots, tile.block_m, tile.head_dim_v}, floats);
   const at::Tensor partial_lse = at::empty({plan.slots, tile.block_m}, floats);
-  SplitFwdArgs split{.fwd = args,
-                     .split = {.partial_o = partial_o.mutable_data_ptr<float>(),
-                               .partial_lse = partial_lse.mutable_data_ptr<float>(),
-                               .whole = plan.whole,
-                               .pieces = {}}};
+  const at::Tensor arrivals = at::empty({plan.slots, tile.waves}, options.dtype(at::kLong));
+  SplitFwdArgs split{
+      .fwd = args,
+      .split = {.partial_o = partial_o.mutable_data_ptr<float>(),
+                .partial_lse = partial_lse.mutable_data_ptr<float>(),
+                .arrivals = reinterpret_cast<uint64_t*>(arrivals.mutable_data_ptr<int64_t>()),
+                .launch = name_launch(),
+                .whole = plan.whole,
+                .pieces = {}}};
   std::ranges::copy(plan.pieces, split.split.pieces);
-  TouchedMemory with_parts = touched;
-  with_parts.outputs.push_back(byte_extent(partial_o));
-  with_parts.outputs.push_back(byte_extent(partial_lse));
+  for (const at::Tensor& written : {partial_o, partial_lse, arrivals})
+    touched.outputs.push_back(byte_extent(written));
   launch_kernel(place, kernel.name, {plan.workgroups(), 1, 1},
-                static_cast<uint32_t>(tile.threads()), split, with_parts);
-
-  CombineArgs combine{.fwd = args,
-                      .partial_o = split.split.partial_o,
-                      .partial_lse = split.split.partial_lse,
-                      .block_m = tile.block_m,
-                      .columns = tile.head_dim_v,
-                      .items = {}};
-  std::ranges::copy(plan.items, combine.items);
-  const std::string name = std::string("flashattn_fwd_combine_") + name_of(kernel.element);
-  const Grid grid{static_cast<uint32_t>(tile.block_m / kCombineRows),
-                  static_cast<uint32_t>(plan.items.size()), 1};
-  launch_kernel(place, name, grid, kCombineThreads, combine, with_parts);
+                static_cast<uint32_t>(tile.threads()), split, touched);
 }
 
 }  // namespace
@@ -110,9 +108,9 @@ FwdResult fwd(FLASHATTN_FWD_PARAMETERS) {
   const FwdChoice choice = choose_fwd_kernel(problem);
   const FwdKernel& kernel = choice.kernel;
   args.heads_together = heads_together(args, kernel.tile, kernel.element, device.compute_units);
-  const TouchedMemory touched = touched_by(in, float_sinks, result);
+  TouchedMemory touched = touched_by(in, float_sinks, result);
   if (kernel.split) {
-    launch_split(place, kernel, *choice.plan, args, q.options(), touched);
+    launch_split(place, kernel, *choice.plan, args, q.options(), std::move(touched));
   } else {
     launch_kernel(place, kernel.name, fwd_grid(args, kernel.tile),
                   static_cast<uint32_t>(kernel.tile.threads()), args, touched);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "core/fwd_split.h"
@@ -14,10 +13,12 @@ namespace flashattn {
 // card.
 int64_t steps_of(const FwdArgs& args, const Tile& tile, int64_t first_row);
 
+// Those of each query block, in the grid's order.
+std::vector<int64_t> steps_of_items(const FwdArgs& args, const Tile& tile);
+
 struct SplitPlan {
   int32_t whole;                   // query blocks with a workgroup each
   std::vector<SplitPiece> pieces;  // of the others, the longest first
-  std::vector<SplitItem> items;    // query blocks of more than one piece
   int32_t slots;                   // of partial results
 
   uint32_t workgroups() const {
@@ -25,9 +26,9 @@ struct SplitPlan {
   }
 };
 
-// For a card that holds `at_once` workgroups. Nothing where no query block would be cut: the grid
-// fills the card evenly, or so often that it does not matter, or lengths are known to the card
-// alone.
-std::optional<SplitPlan> plan_split(const FwdArgs& args, const Tile& tile, int64_t at_once);
+// The ways worth weighing for a card that holds `at_once` workgroups. None where no query block
+// would be cut: the grid fills the card evenly, or so often that it does not matter, or lengths are
+// known to the card alone.
+std::vector<SplitPlan> split_plans(const FwdArgs& args, const Tile& tile, int64_t at_once);
 
 }  // namespace flashattn

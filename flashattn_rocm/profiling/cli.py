@@ -11,7 +11,7 @@ from rich.console import Console
 
 from flashattn_rocm.profiling.output import print_report, write_csv, write_json
 from flashattn_rocm.profiling.plots import figure_class, write_plots
-from flashattn_rocm.profiling.profile import longest, timed_launches
+from flashattn_rocm.profiling.profile import timed_launches
 from flashattn_rocm.profiling.report import Report
 from flashattn_rocm.profiling.source_lines import SourceLines, read_source_lines
 from flashattn_rocm.profiling.work import ForwardShape
@@ -106,10 +106,7 @@ def _run_fwd(options: argparse.Namespace) -> int:
     slopes = torch.full((shape.heads,), 0.1) if options.alibi else None
     with _recorded_for(options), timed_launches() as launches:
         flash_attn_func(q, k, v, options.dropout_p, causal=shape.causal, alibi_slopes=slopes)
-    profile = longest(launches)
-    for launch in launches:
-        if launch is not profile:
-            print(f"beside it: {launch.kernel}, {launch.clocks:,.0f} simulated clocks")
+    (profile,) = launches
     _finish(Report(profile, shape.work(fp32=options.dtype == "fp32"), _packaged_source_lines()), options)
     return 0
 

@@ -26,15 +26,6 @@ def write_instances(
         functions.append(_function(kernel.tile.threads, kernel.name, args, f"{body}<{kernel.cpp}>"))
     functions += [
         _function(
-            "flashattn::kCombineThreads",
-            f"flashattn_fwd_combine_{element}",
-            "CombineArgs",
-            f"fwd_combine<flashattn::Element::{element}>",
-        )
-        for element in dict.fromkeys(kernel.element for kernel in fwd if _splits(kernel))
-    ]
-    functions += [
-        _function(
             "flashattn::kAttnProbsThreads",
             f"flashattn_attn_probs_{element}",
             "AttnProbsArgs",
@@ -46,7 +37,7 @@ def write_instances(
         _function(kernel.tile.threads, kernel.name, "BwdArgs", f"bwd<{kernel.cpp}>") for kernel in bwd
     ]
     file = folder / "instances.hip"
-    headers = ("attn_probs", "fwd_combine", "fwd_split", *(("bwd",) if bwd else ()))
+    headers = ("attn_probs", "fwd_split", *(("bwd",) if bwd else ()))
     includes = "".join(f'#include "kernels/{name}.h"\n' for name in headers)
     write_if_changed(file, f"{_HEADER}{includes}\n{''.join(functions)}")
     return file

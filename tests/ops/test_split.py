@@ -33,8 +33,7 @@ def run(kernel, q, k, v, **options):
 
 def check(kernel, q, k, v, **options):
     out, lse, launched = run(kernel, q, k, v, **options)
-    assert launched[0] == kernel
-    assert "combine" in launched[1]
+    assert launched == [kernel]
     assert_attention(q, k, v, out, lse, **options)
 
 
@@ -86,7 +85,7 @@ def test_a_nan_stays_in_its_row(kernel):
     q, k, v = inputs(kernel, 1, 64, 700, 1, 1)
     q[0, 5, 0, 0] = float("nan")
     out, _, launched = run(kernel, q, k, v)
-    assert len(launched) == 2
+    assert launched == [kernel]
     assert out[0, 5].isnan().all()
     assert not out[0, :5].isnan().any()
     assert not out[0, 6:].isnan().any()
@@ -97,7 +96,7 @@ def test_an_infinite_value_is_no_nan(kernel):
     q, k, v = inputs(kernel, 1, 64, 700, 1, 1)
     v[0, 0, 0, 0] = float("inf")
     out, _, launched = run(kernel, q, k, v)
-    assert len(launched) == 2
+    assert launched == [kernel]
     assert out[0, :, 0, 0].isposinf().all()
     assert out[0, :, 0, 1:].isfinite().all()
 
@@ -132,7 +131,7 @@ def test_the_uneven_last_round_is_cut_and_large_grids_are_not():
     card = {"arch": "gfx906", "compute_units": 60}
     uneven = explain_dispatch(head_dim=64, seqlen_q=1024, heads=16, **card)[0]
     assert uneven.kernel.endswith("_split")
-    # 240 of 256 query blocks fill 60 compute units twice; the other 16 become 112 to 136 pieces.
-    assert 240 + 112 <= uneven.workgroups <= 240 + 136
+    # 240 of 256 query blocks fill 60 compute units twice; the other 16 become 6 to 8 each.
+    assert uneven.workgroups in (240 + 96, 240 + 112, 240 + 128)
     assert not explain_dispatch(head_dim=64, seqlen_q=8192, heads=16, **card)[0].kernel.endswith("_split")
     assert not explain_dispatch(head_dim=64, seqlen_q=64, heads=120, **card)[0].kernel.endswith("_split")
