@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from flashattn_rocm.interface import flash_attn_func
-from flashattn_rocm.verify.definition import attention_by_definition
+from flashattn_rocm.verify.definition import attention_by_definition, gradients_by_definition
 from flashattn_rocm.verify.judge import Compared
 
 __all__ = ["SEQLEN_K", "SEQLEN_Q", "Case"]
@@ -76,13 +76,6 @@ class Case:
             options |= {"keep": ~torch.signbit(dropped), "dropout_p": dropout_p}
         dout = torch.randn(out.shape, generator=self._generator).to(out.dtype).to(out.device)
         got = torch.autograd.grad(out, leaves, dout)
-        want = self._gradients(inputs, dout, torch.float64, options)
-        by_torch = self._gradients(inputs, dout, self.dtype, options)
+        want = gradients_by_definition(inputs, dout, **options)
+        by_torch = gradients_by_definition(inputs, dout, precision=self.dtype, **options)
         return [Compared(*each) for each in zip(("dq", "dk", "dv"), got, want, by_torch, strict=True)]
-
-    def _gradients(
-        self, inputs: Sequence[Tensor], dout: Tensor, precision: torch.dtype, options: dict[str, Any]
-    ) -> tuple[Tensor, ...]:
-        leaves = [tensor.cpu().to(precision).requires_grad_() for tensor in inputs]
-        out, _ = attention_by_definition(*leaves, precision=precision, **options)
-        return torch.autograd.grad(out, leaves, dout.cpu().to(precision))

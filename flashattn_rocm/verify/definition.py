@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["attention_by_definition"]
+__all__ = ["attention_by_definition", "gradients_by_definition"]
 
 
 def attention_by_definition(
@@ -72,6 +73,25 @@ def attention_by_definition(
     if keep is not None:
         weight = weight * keep.cpu() / (1.0 - dropout_p)
     return torch.einsum("bhij,bjhd->bihd", weight, v), lse
+
+
+def gradients_by_definition(
+    inputs: Sequence[Tensor], dout: Tensor, *, precision: torch.dtype = torch.float64, **options: Any
+) -> tuple[Tensor, ...]:
+    """Gradients of attention_by_definition by autograd.
+
+    Args:
+        inputs: q, k and v, as there.
+        dout: (batch, seqlen_q, heads, head_dim_v), gradient of out.
+        precision: as there, and of the gradients.
+        options: as there.
+
+    Returns:
+        dq, dk and dv, on the CPU.
+    """
+    leaves = [tensor.detach().cpu().to(precision).requires_grad_() for tensor in inputs]
+    out, _ = attention_by_definition(*leaves, precision=precision, **options)
+    return torch.autograd.grad(out, leaves, dout.cpu().to(precision))
 
 
 def _visible(own: Tensor, key: Tensor, causal: bool, window_size: Sequence[int]) -> Tensor:

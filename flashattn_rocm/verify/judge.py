@@ -26,6 +26,20 @@ class Compared:
     want: Tensor
     by_torch: Tensor
 
+    @property
+    def max_error(self) -> float:
+        """Largest absolute error, over entries that are finite in float64."""
+        want = self.want.detach().double()
+        return _largest(self.got.detach().cpu().double() - want, want.isfinite())
+
+    @property
+    def allowed_error(self) -> float:
+        """The bound on max_error; that of "lse" is another."""
+        want = self.want.detach().double()
+        finite = want.isfinite()
+        math_error = _largest(self.by_torch.detach().double() - want, finite)
+        return MATH_ERRORS_ALLOWED * math_error + rounding_error(_largest(want, finite), self.got.dtype)
+
 
 def violation(compared: Compared) -> str:
     """What is wrong, in a few words; empty if nothing is."""
@@ -35,21 +49,16 @@ def violation(compared: Compared) -> str:
     finite = want.isfinite()
     if not torch.equal(got.isfinite(), finite) or not torch.equal(got[~finite], want[~finite]):
         return f"{compared.name}: inf or NaN in other places than in float64"
-    error = _largest(got - want, finite)
+    error = compared.max_error
     if compared.name == "lse":
         return "" if error <= MAX_LSE_ERROR else f"lse is off by {error:.1e}"
-    allowed = _allowed_error(compared, want, finite)
+    allowed = compared.allowed_error
     if error > allowed:
         return f"{compared.name} is off by {error:.1e}, allowed are {allowed:.1e}"
     cosine = torch.nn.functional.cosine_similarity(got[finite], want[finite], dim=0).item()
     if want[finite].any() and cosine < MIN_COSINE:
         return f"{compared.name} has cosine {cosine:.5f}"
     return ""
-
-
-def _allowed_error(compared: Compared, want: Tensor, finite: Tensor) -> float:
-    math_error = _largest(compared.by_torch.detach().double() - want, finite)
-    return MATH_ERRORS_ALLOWED * math_error + rounding_error(_largest(want, finite), compared.got.dtype)
 
 
 def _largest(values: Tensor, where: Tensor) -> float:

@@ -4,22 +4,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import BYTE_FORMATS, BwdKernel, DecodeKernel, FwdKernel, TileKernel
+from buildlib.tile_config import (
+    BYTE_FORMATS,
+    BwdKernel,
+    DecodeKernel,
+    FwdKernel,
+    GradientKernel,
+    TileKernel,
+)
 
 _HEADER = "// Generated from configs/ by scripts/build_kernels.py.\n"
 
 
-def write_instances(
-    folder: Path, fwd: Sequence[TileKernel], bwd: Sequence[BwdKernel] = (), attn_probs: bool = False
-) -> Path:
+def write_instances(folder: Path, kernels: Sequence[TileKernel], attn_probs: bool = False) -> Path:
     """Writes the device translation unit: one __global__ function a kernel, and what some need beside.
 
     Args:
         folder: for the file.
-        fwd: kernels of the forward.
-        bwd: kernels of the backward.
+        kernels: of the forward and the backward.
         attn_probs: whether the kernels that write probabilities out, which have no tile, are in it too.
     """
+    bwd = [kernel for kernel in kernels if isinstance(kernel, GradientKernel)]
+    fwd = [kernel for kernel in kernels if not isinstance(kernel, GradientKernel)]
     functions = []
     for kernel in fwd:
         args, body = _entry(kernel)

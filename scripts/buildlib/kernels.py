@@ -69,7 +69,7 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     config = load_config(archs)
     fwd, bwd = config.fwd_kernels(), config.bwd_kernels()
     kernels: list[FwdKernel | BwdKernel] = [*fwd, *bwd]
-    source = write_instances(GENERATED, fwd, bwd, attn_probs=True)
+    source = write_instances(GENERATED, kernels, attn_probs=True)
     write_fwd_table(GENERATED, fwd)
     write_bwd_table(GENERATED, bwd)
     lds_budget = _lds_budget(config)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import Self
@@ -77,6 +77,8 @@ class TileShape(_Strict):
     scores: Literal["plain", "modified"] = "plain"
     numbers: Literal["16bit", "f32"] = "16bit"
 
+    kind_keys: ClassVar[tuple[str, ...]] = ("access", "scores", "numbers")
+
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
         if self.block_m % (4 * self.waves) != 0:
@@ -142,6 +144,11 @@ class TileShape(_Strict):
         """How data flows, and of which numbers, as far as it is not the default."""
         found = {key: getattr(self, key) for key in _POLICIES}
         return {key: value for key, value in found.items() if value != TileShape.model_fields[key].default}
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Which calls a kernel of the tile serves, beside its head dim: tiles compete within a kind."""
+        return tuple(getattr(self, key) for key in self.kind_keys)
 
     @property
     def keys(self) -> dict[str, int | str]:
@@ -215,26 +222,15 @@ class FwdKernel(TileKernel):
         return super().name + ("_split" if self.split else "")
 
 
-class BwdTile(TileShape):
-    """One row [[bwd]]: a tile of the backward; block_m is of the rows that a workgroup owns.
-
-    A row of 16-bit numbers can be for some kinds of them only.
-    """
+class BwdShape(TileShape):
+    """What a kernel of the backward is compiled from; block_m is of the rows that a workgroup owns."""
 
     gradient: Literal["dq", "dkdv"]
-    for_elements: tuple[Literal["f16", "bf16"], ...] = Field(
-        default=("f16", "bf16"), min_length=1, strict=False
-    )
-    workgroups_per_cu: int = Field(gt=0, le=16)
-    why: str = Field(min_length=1)
+
+    kind_keys: ClassVar[tuple[str, ...]] = ("gradient", *TileShape.kind_keys)
 
     @model_validator(mode="after")
-    def _is_of_the_backward(self) -> Self:
-        for key in ("kv", "rescale"):
-            if key in self.model_fields_set:
-                raise ValueError(f"{key} is a key of [[fwd]] rows; the backward has no such choice")
-        if self.numbers == "f32" and "for_elements" in self.model_fields_set:
-            raise ValueError("for_elements is for rows of 16-bit numbers; numbers='f32' says it all")
+    def _moves_rows_of_both_sides(self) -> Self:
         by_pairs = self.numbers == "16bit"
         for what, rows, columns in (
             (f"block_m={self.block_m}", self.block_m, self.columns_v),
@@ -257,18 +253,39 @@ class BwdTile(TileShape):
         return f"{self.gradient}_{super().name}"
 
     @property
+    def keys(self) -> dict[str, int | str]:
+        """All keys, with what they default to."""
+        return {"gradient": self.gradient, **super().keys}
+
+
+class BwdTile(BwdShape):
+    """One row [[bwd]]. A row of 16-bit numbers can be for some kinds of them only."""
+
+    for_elements: tuple[Literal["f16", "bf16"], ...] = Field(
+        default=("f16", "bf16"), min_length=1, strict=False
+    )
+    workgroups_per_cu: int = Field(gt=0, le=16)
+    why: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_of_the_backward(self) -> Self:
+        for key in ("kv", "rescale"):
+            if key in self.model_fields_set:
+                raise ValueError(f"{key} is a key of [[fwd]] rows; the backward has no such choice")
+        if self.numbers == "f32" and "for_elements" in self.model_fields_set:
+            raise ValueError("for_elements is for rows of 16-bit numbers; numbers='f32' says it all")
+        return self
+
+    @property
     def elements(self) -> tuple[Element, ...]:
         """What the row is for."""
         return self.for_elements if self.numbers == "16bit" else ("f32",)
 
 
-class BwdKernel(BaseModel):
-    """A kernel of the backward: a tile for one kind of element."""
+class GradientKernel(TileKernel):
+    """A kernel of the backward to compile."""
 
-    model_config = ConfigDict(frozen=True)
-
-    tile: BwdTile
-    element: Element
+    tile: BwdShape
 
     @property
     def name(self) -> str:
@@ -279,9 +296,20 @@ class BwdKernel(BaseModel):
     @property
     def cpp(self) -> str:
         """Arguments of the template flashattn::bwd."""
-        return (
-            f"{self.tile.cpp}, flashattn::Element::{self.element}, flashattn::Gradient::{self.tile.gradient}"
-        )
+        return f"{super().cpp}, flashattn::Gradient::{self.tile.gradient}"
+
+
+class BwdKernel(GradientKernel):
+    """A kernel of the build."""
+
+    tile: BwdTile
+
+
+def kernel_of(tile: TileShape, element: Element) -> TileKernel:
+    """The kernel of a tile, of the forward or the backward."""
+    if isinstance(tile, BwdShape):
+        return GradientKernel(tile=tile, element=element)
+    return TileKernel(tile=tile, element=element)
 
 
 class DecodeTile(_Strict):
