@@ -69,7 +69,7 @@ class DecodePlan(TypedDict):
     splits: int
 
 @type_check_only
-class FwdLaunch(TypedDict):
+class KernelLaunch(TypedDict):
     grid: tuple[int, int, int]
     threads: int
     arguments: bytes
@@ -81,6 +81,7 @@ def describe_backend(backend: str) -> BackendDescription: ...
 def probe_hip_library(path: str) -> ProbedLibrary: ...
 def fwd_kernels() -> list[FwdKernelRow]: ...
 def fwd_lds_budget(row: Mapping[str, Any]) -> LdsBudget: ...
+def bwd_lds_budget(row: Mapping[str, Any]) -> LdsBudget: ...
 def rank_fwd(
     batch: int,
     seqlen_q: int,
@@ -111,7 +112,7 @@ def plan_decode(
 ) -> DecodePlan: ...
 def fwd_launch(
     row: Mapping[str, Any],
-    addresses: Sequence[int],
+    addresses: Mapping[str, int],
     batch: int,
     seqlen_q: int,
     seqlen_k: int,
@@ -120,7 +121,19 @@ def fwd_launch(
     head_dim: int,
     causal: bool,
     softmax_scale: float,
-) -> FwdLaunch: ...
+) -> KernelLaunch: ...
+def bwd_launch(
+    row: Mapping[str, Any],
+    addresses: Mapping[str, int],
+    batch: int,
+    seqlen_q: int,
+    seqlen_k: int,
+    heads_q: int,
+    heads_kv: int,
+    head_dim: int,
+    causal: bool,
+    softmax_scale: float,
+) -> KernelLaunch: ...
 def set_fwd_tuning_source(source: Callable[[str], Iterable[tuple[str, int, int, int]]]) -> None: ...
 def set_fwd_tile(name: str | None) -> str | None: ...
 def simulated_instructions() -> int: ...

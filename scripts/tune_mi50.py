@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds the quickest tiles of the forward, on a card or the simulated one; see docs/tuning/fwd.md."""
+"""Finds the quickest tiles, on a card or the simulated one; see docs/tuning/fwd.md and docs/tuning/bwd.md."""
 
 import sys
 

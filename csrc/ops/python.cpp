@@ -4,11 +4,13 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/bwd_args.h"
 #include "core/grid.h"
 #include "core/lds_budget.h"
 #include "ops/decode_plan.h"
@@ -53,8 +55,9 @@ py::list describe_fwd_kernels() {
   return rows;
 }
 
+template <LdsBudget (*budget_of)(const Tile&, Element)>
 py::dict describe_lds_budget(const py::dict& row) {
-  const LdsBudget budget = fwd_lds_budget(tile_of(row), element_of(row));
+  const LdsBudget budget = budget_of(tile_of(row), element_of(row));
   return py::dict("q"_a = budget.q, "kv"_a = budget.kv, "p"_a = budget.p,
                   "scales"_a = budget.scales, "total"_a = budget.total(),
                   "limit"_a = kLdsBytesPerWorkgroup);
@@ -130,26 +133,65 @@ TensorView contiguous(uintptr_t address, int seqlen, int heads, int head_dim) {
           .head_stride = head_dim};
 }
 
-// What a launch of a tile's kernel takes, for a code object that is not in this build.
-py::dict fwd_launch(const py::dict& row, const std::vector<uintptr_t>& addresses, int batch,
-                    int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
-                    bool causal, float softmax_scale) {
-  const Tile tile = tile_of(row);
-  FwdArgs args = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal});
-  args.q = contiguous(addresses.at(0), seqlen_q, heads_q, head_dim);
-  args.k = contiguous(addresses.at(1), seqlen_k, heads_kv, head_dim);
-  args.v = contiguous(addresses.at(2), seqlen_k, heads_kv, head_dim);
-  args.o = contiguous(addresses.at(3), seqlen_q, heads_q, head_dim);
-  args.lse = reinterpret_cast<float*>(addresses.at(4));
-  args.lse_batch_stride = int64_t{heads_q} * seqlen_q;
-  args.lse_head_stride = seqlen_q;
+using Addresses = std::map<std::string, uintptr_t>;
+
+FwdArgs args_of(const Shape& shape, const Addresses& addresses, float softmax_scale) {
+  FwdArgs args = args_of(shape);
+  const auto of_queries = [&](const char* name) {
+    return contiguous(addresses.at(name), shape.seqlen_q, shape.heads_q, shape.head_dim);
+  };
+  const auto of_keys = [&](const char* name) {
+    return contiguous(addresses.at(name), shape.seqlen_k, shape.heads_kv, shape.head_dim);
+  };
+  args.q = of_queries("q");
+  args.k = of_keys("k");
+  args.v = of_keys("v");
+  args.o = of_queries("out");
+  args.lse = reinterpret_cast<float*>(addresses.at("lse"));
+  args.lse_batch_stride = int64_t{shape.heads_q} * shape.seqlen_q;
+  args.lse_head_stride = shape.seqlen_q;
   args.heads_together = 1;
   args.softmax_scale = softmax_scale;
-  const Grid grid = fwd_grid(args, tile);
+  return args;
+}
+
+template <class Args>
+py::dict describe_launch(const Grid& grid, const Tile& tile, const Args& args) {
   std::string bytes(sizeof args, '\0');
   std::memcpy(bytes.data(), &args, sizeof args);
   return py::dict("grid"_a = py::make_tuple(grid.x, grid.y, grid.z), "threads"_a = tile.threads(),
                   "arguments"_a = py::bytes(bytes));
+}
+
+// What a launch of a tile's kernel takes, for a code object that is not in this build.
+py::dict fwd_launch(const py::dict& row, const Addresses& addresses, int batch, int seqlen_q,
+                    int seqlen_k, int heads_q, int heads_kv, int head_dim, bool causal,
+                    float softmax_scale) {
+  const Tile tile = tile_of(row);
+  const FwdArgs args = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal},
+                               addresses, softmax_scale);
+  return describe_launch(fwd_grid(args, tile), tile, args);
+}
+
+// The same of a kernel of the backward.
+py::dict bwd_launch(const py::dict& row, const Addresses& addresses, int batch, int seqlen_q,
+                    int seqlen_k, int heads_q, int heads_kv, int head_dim, bool causal,
+                    float softmax_scale) {
+  const Tile tile = tile_of(row);
+  const Gradient gradient = gradient_of(row);
+  BwdArgs args{};
+  args.fwd = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal}, addresses,
+                     softmax_scale);
+  args.dout = contiguous(addresses.at("dout"), seqlen_q, heads_q, head_dim);
+  args.shift = reinterpret_cast<float*>(addresses.at("shift"));
+  args.delta = reinterpret_cast<float*>(addresses.at("delta"));
+  if (gradient == Gradient::dq) {
+    args.dq = contiguous(addresses.at("dq"), seqlen_q, heads_q, head_dim);
+  } else {
+    args.dk = contiguous(addresses.at("dk"), seqlen_k, heads_kv, head_dim);
+    args.dv = contiguous(addresses.at("dv"), seqlen_k, heads_kv, head_dim);
+  }
+  return describe_launch(bwd_grid(args.fwd, tile, gradient), tile, args);
 }
 
 // The source is kept for good: at the end of the process the interpreter ends before our statics.
@@ -174,8 +216,10 @@ PYBIND11_MODULE(_C, m) {
         "Resolves every HIP symbol that the package needs in the library at path.");
   m.def("fwd_kernels", &describe_fwd_kernels, "The rows of the build, with their own clocks.");
   m.def(
-      "fwd_lds_budget", &describe_lds_budget, "row"_a,
+      "fwd_lds_budget", &describe_lds_budget<fwd_lds_budget>, "row"_a,
       "Bytes of LDS that a tile needs for Q, for K and V, and for P, their total, and the limit.");
+  m.def("bwd_lds_budget", &describe_lds_budget<bwd_lds_budget>, "row"_a,
+        "The same of a tile of the backward: for its own rows, the other side, and P or dS.");
   m.def("rank_fwd", &rank_fwd, "batch"_a, "seqlen_q"_a, "seqlen_k"_a, "heads_q"_a, "heads_kv"_a,
         "head_dim"_a, "causal"_a, "element"_a = "f16", "chunks"_a = true,
         "changes_scores"_a = false, "compute_units"_a = 60, "arch"_a = "gfx906",
@@ -189,7 +233,10 @@ PYBIND11_MODULE(_C, m) {
         "head and `keys` keys.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
         "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
-        "Grid, threads and packed argument for contiguous q, k, v, out and log-sum-exp.");
+        "Grid, threads and packed argument for contiguous q, k, v, out and lse at addresses.");
+  m.def("bwd_launch", &bwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
+        "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
+        "The same, with dout, shift, delta and what the row's gradient gives: dq, or dk and dv.");
   m.def("set_fwd_tuning_source", &set_fwd_tuning, "source"_a,
         "Takes a function of the arch that gives (kernel, fixed, step, step_full) in order.");
   m.def("set_fwd_tile", &set_fwd_tile, "name"_a,

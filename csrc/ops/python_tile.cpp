@@ -19,6 +19,7 @@ const Words kRescale = {"lazy", "always"};
 const Words kAccess = {"chunks", "elements"};
 const Words kScores = {"plain", "modified"};
 const Words kElement = {"f16", "bf16", "f32"};
+const Words kGradient = {"dq", "dkdv"};
 
 template <class Enum>
 Enum parse(const py::dict& row, const char* key, const Words& words) {
@@ -54,6 +55,8 @@ Tile tile_of(const py::dict& row) {
 }
 
 Element element_of(const py::dict& row) { return parse<Element>(row, "element", kElement); }
+
+Gradient gradient_of(const py::dict& row) { return parse<Gradient>(row, "gradient", kGradient); }
 
 FwdKernel fwd_kernel_of(const py::dict& row) {
   const auto clocks = row["clocks"].cast<py::dict>();

@@ -1,28 +1,41 @@
-"""Checks and times one tile on a device."""
+"""Checks and times one tile on a device: what the forward and the backward have in common."""
 
 import math
 import statistics
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-import flashattn_rocm._C as _C
 from buildlib.tile_config import Clocks, TileKernel, TileShape
-from flashattn_rocm.accuracy import Accuracy, measure_accuracy
 from flashattn_rocm.profiling.work import ForwardShape
 from tunelib.card_state import CardState
 from tunelib.hip_device import HipDevice, Launch
 
-# Keys of the two launches whose difference is the cost of a step; a card needs more of them to rise above
-# the jitter of a launch.
-_KEYS = {"sim": (512, 1024), "card": (2048, 8192)}
 _WARM_UP_MS = 100.0
 _LAUNCHES = 20
 _LEAST_CAUSE = 0.2  # per cent
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A result beside float64.
+
+    Attributes:
+        max_error: of its entries.
+        allowed_error: by the numerics contract.
+        violations: one sentence for each part of the contract that does not hold.
+    """
+
+    max_error: float
+    allowed_error: float
+    violations: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,17 +56,21 @@ class Timing:
     valu_busy: float | None = None
     causes: dict[str, float] = field(default_factory=dict)
 
+    def tflops(self, flop: float) -> float:
+        """The rate of so many operations in the launch."""
+        return flop / (self.clocks / (self.clock_mhz * 1e6)) / 1e12
+
 
 @dataclass(frozen=True)
 class Speed:
-    """A tile's clocks for dispatch, and the launch with the card full."""
+    """The launch with the card full, and a tile's clocks where the dispatcher weighs tiles by them."""
 
-    clocks: Clocks
     full: Timing
     tflops: float
+    clocks: Clocks | None = None
 
 
-class Bench:
+class Bench(ABC):
     """A device with what is known about its state.
 
     Args:
@@ -61,46 +78,53 @@ class Bench:
         state: of a card, sampled while it computes; None on the simulator.
     """
 
+    _describe_launch: Callable[..., Any]  # of the extension
+
     def __init__(self, device: HipDevice, state: CardState | None) -> None:
         self._device = device
         self._state = state
 
-    def accuracy(self, kernel: TileKernel, function: Any) -> list[Accuracy]:
+    @abstractmethod
+    def check(self, kernel: TileKernel, function: Any) -> list[Check]:
         """The numerics contract, with a mask and without, on lengths that no block divides."""
-        return [self._accuracy(kernel, function, causal) for causal in (False, True)]
 
+    @abstractmethod
     def speed(self, kernel: TileKernel, function: Any, workgroups_per_cu: int) -> Speed:
-        """Times workgroups alone on their CUs, and with as many as fit."""
-        tile = kernel.tile
-        few, many = (
-            round(keys / tile.block_n) for keys in _KEYS["sim" if self._device.simulated else "card"]
-        )
+        """Times launches, one of them with as many workgroups as fit on each CU."""
 
-        def clocks(steps: int, together: int) -> Timing:
-            with self._launch(kernel, function, self._shape(tile, steps, together)) as launch:
-                return self._time(launch)
+    @abstractmethod
+    def _outputs(self, kernel: TileKernel, inputs: Arrays) -> Arrays:
+        """Zeros in the shapes of what a launch writes."""
 
-        def step_of(short: Timing, long: Timing) -> float:
-            return (long.clocks - short.clocks) / (many - few)
+    @contextmanager
+    def _launch(
+        self, kernel: TileKernel, function: Any, shape: ForwardShape, inputs: Arrays
+    ) -> Iterator[tuple[Launch, dict[str, int]]]:
+        """A launch, and the addresses of its inputs and outputs on the device by name."""
+        with ExitStack() as stack:
+            arrays = {**inputs, **self._outputs(kernel, inputs)}
+            addresses = {
+                name: stack.enter_context(self._device.memory(array.nbytes, array))
+                for name, array in arrays.items()
+            }
+            packed = self._describe_launch(
+                kernel.keys,
+                addresses,
+                shape.batch,
+                *(shape.seqlen_q, shape.seqlen_k, shape.heads, shape.heads_kv, shape.head_dim),
+                shape.causal,
+                1 / math.sqrt(shape.head_dim),
+            )
+            yield Launch(function, packed["grid"], packed["threads"], packed["arguments"]), addresses
 
-        alone = clocks(few, 1), clocks(many, 1)
-        full = alone if workgroups_per_cu == 1 else tuple(clocks(n, workgroups_per_cu) for n in (few, many))
-        step = step_of(*alone)
-        flop = self._shape(tile, many, workgroups_per_cu).work().useful_flop
-        return Speed(
-            Clocks(
-                fixed=max(0, round(alone[0].clocks - step * few)),
-                step=max(1, round(step)),
-                step_full=max(1, round(step_of(*full))),
-            ),
-            full[1],
-            flop / (full[1].clocks / (full[1].clock_mhz * 1e6)) / 1e12,
-        )
-
-    def _shape(self, tile: TileShape, steps: int, together: int) -> ForwardShape:
-        """Two query blocks a head, as many heads as give every CU `together` workgroups."""
-        heads = self._device.compute_units * together // 2
-        return ForwardShape(tile.head_dim, 2 * tile.block_m, steps * tile.block_n, 1, heads, heads, False)
+    def _run(self, kernel: TileKernel, function: Any, shape: ForwardShape, inputs: Arrays) -> Arrays:
+        """What a launch writes."""
+        with self._launch(kernel, function, shape, inputs) as (launch, addresses):
+            self._device.run(launch)
+            outputs = self._outputs(kernel, inputs)
+            for name, array in outputs.items():
+                self._device.read(addresses[name], array)
+        return outputs
 
     def _time(self, launch: Launch) -> Timing:
         if self._device.simulated:
@@ -121,49 +145,24 @@ class Bench:
         watts = sample.watts if sample else None
         return Timing(statistics.median(times) * mhz * 1e3, mhz, watts)
 
-    def _accuracy(self, kernel: TileKernel, function: Any, causal: bool) -> Accuracy:
-        tile = kernel.tile
-        shape = ForwardShape(tile.head_dim, tile.block_m + 37, 2 * tile.block_n + 75, 1, 2, 1, causal)
-        q, k, v = _inputs(shape, tile)
-        out = np.empty_like(q)
-        lse = np.empty((1, shape.heads, shape.seqlen_q), np.float32)
-        with self._launch(kernel, function, shape) as launch:
-            self._device.run(launch)
-            for array, address in zip((out, lse), self._results, strict=True):
-                self._device.read(address, array)
-        want, got = ([torch.from_numpy(array) for array in arrays] for arrays in ((q, k, v), (out, lse)))
-        return measure_accuracy(want[0], want[1], want[2], got[0], got[1], causal=causal)
 
-    @contextmanager
-    def _launch(self, kernel: TileKernel, function: Any, shape: ForwardShape) -> Iterator[Launch]:
-        with ExitStack() as stack:
-            arrays = _inputs(shape, kernel.tile)
-            addresses = [stack.enter_context(self._device.memory(a.nbytes, a)) for a in arrays]
-            lse_bytes = 4 * shape.batch * shape.heads * shape.seqlen_q
-            self._results = [
-                stack.enter_context(self._device.memory(size)) for size in (arrays[0].nbytes, lse_bytes)
-            ]
-            packed = _C.fwd_launch(
-                kernel.keys,
-                addresses + self._results,
-                shape.batch,
-                *(shape.seqlen_q, shape.seqlen_k, shape.heads, shape.heads_kv, shape.head_dim),
-                shape.causal,
-                1 / math.sqrt(shape.head_dim),
-            )
-            yield Launch(function, packed["grid"], packed["threads"], packed["arguments"])
+def random_inputs(shape: ForwardShape, tile: TileShape, names: str) -> Arrays:
+    """Standard normal q, k, v and what else lies as q, seeded by nothing but the shape: reruns repeat.
 
-
-def _inputs(shape: ForwardShape, tile: TileShape) -> list[Any]:
-    """Seeded by nothing but the shape: a rerun computes on the same numbers."""
+    Args:
+        shape: of the problem.
+        tile: whose numbers they are of.
+        names: in order, with spaces between.
+    """
     dtype = np.float32 if tile.numbers == "f32" else np.float16
     random = np.random.default_rng(1)
-    sizes = (
-        (shape.seqlen_q, shape.heads),
-        (shape.seqlen_k, shape.heads_kv),
-        (shape.seqlen_k, shape.heads_kv),
-    )
-    return [
-        random.standard_normal((shape.batch, seqlen, heads, shape.head_dim), np.float32).astype(dtype)
-        for seqlen, heads in sizes
-    ]
+
+    def array(seqlen: int, heads: int) -> NDArray[Any]:
+        size = (shape.batch, seqlen, heads, shape.head_dim)
+        return random.standard_normal(size, np.float32).astype(dtype)
+
+    of_keys = shape.seqlen_k, shape.heads_kv
+    return {
+        name: array(*(of_keys if name in ("k", "v") else (shape.seqlen_q, shape.heads)))
+        for name in names.split()
+    }

@@ -1,8 +1,9 @@
-"""Finds the quickest tiles of the forward for the card in this machine, or for the simulated one.
+"""Finds the quickest tiles for the card in this machine, or for the simulated one.
 
 Every tile that fits is compiled, checked against float64 and timed. Each trial is recorded at once, so that
-a run that was stopped goes on where it ended. The best rows go to the user's configuration, which
-flashattn_rocm reads at the first call, or with --write-repo into configs/<arch>.toml for the next build.
+a run that was stopped goes on where it ended. With --write-repo the best rows go into configs/<arch>.toml for
+the next build; else those of the forward go to the user's configuration, which flashattn_rocm reads at the
+first call. Of the backward a build has one tile for each kind of call: a user's file has nothing to choose.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import product
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,15 @@ from buildlib.paths import BUILD, CONFIGS
 from buildlib.tile_config import Element, FwdTile, TileConfig, TileShape, load_config
 from flashattn_rocm.sim.hip import simulator_library
 from flashattn_rocm.tuning.user_config import user_config_file
-from tunelib.bench import Bench
 from tunelib.card_state import CardState
-from tunelib.choose import choose_rows
 from tunelib.compiler import TileCompiler
 from tunelib.config_file import read_user_rows, write_repo_config, write_user_config
+from tunelib.fwd_choose import row_of
 from tunelib.hip_device import DeviceError, HipDevice
 from tunelib.journal import Journal
+from tunelib.passes import PASSES, Choice, Pass
 from tunelib.plots import write_plots
 from tunelib.records import trial_table, write_records
-from tunelib.tiles import all_tiles, quick_tiles
 from tunelib.trial import Trial, Verdict
 from tunelib.tuner import Tuner
 
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0; 1 when the device may not be measured or something is missing; 130 when it was stopped by Ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    options.tuned = PASSES[options.tuned]
+    if options.config and not options.tuned.in_user_file:
+        parser.error(f"--config is for --pass fwd: rows of --pass {options.tuned.name} go to --write-repo")
     console = Console()
     if not console.is_terminal:
         console = Console(width=_NO_TERMINAL_WIDTH)
@@ -70,6 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tune_mi50.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--pass",
+        dest="tuned",
+        choices=PASSES,
+        default="fwd",
+        help="what to tune; fwd (default): the forward; bwd: the backward",
     )
     parser.add_argument(
         "--head-dims", type=_integers, metavar="D,D", help="default: those of configs/<arch>.toml"
@@ -94,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         help="go on with the trials in --out (the default, if they are there)",
     )
     journal.add_argument("--fresh", action="store_true", help="forget the trials in --out")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: build/tuning/<arch>-<hip or sim>")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="default: build/tuning/<pass>-<arch>-<hip or sim>"
+    )
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--config", type=Path, metavar="FILE", help="the user's file; default: the XDG path")
     target.add_argument("--write-repo", action="store_true", help="write configs/<arch>.toml")
@@ -114,17 +127,18 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
     device = HipDevice(simulated=_is_simulated(options.backend))
     state = None if device.simulated else CardState(device.pci)
     _refuse_unfit(device, state, options.arch)
+    tuned: Pass = options.tuned
     tiles = _tiles(options, config)
     where = "simulated" if device.simulated else device.name
-    out = options.out or BUILD / "tuning" / f"{device.arch}-{'sim' if device.simulated else 'hip'}"
+    out = options.out or BUILD / "tuning" / f"{tuned.name}-{device.arch}-{_kind(device)}"
     compiler = TileCompiler(BUILD / "tuning" / "kernels")
-    journal = Journal(out / "journal.jsonl", _run_facts(device, compiler), fresh=options.fresh)
+    journal = Journal(out / "journal.jsonl", _run_facts(device, compiler, tuned), fresh=options.fresh)
     if journal.stale:
         console.print("The trials there are of other sources or another device; beginning anew.")
     seconds = _QUICK_SECONDS if options.quick and not device.simulated else None
     console.print(f"{len(tiles)} tiles on {device.name}, {device.arch}, {device.compute_units} CUs; {out}")
     try:
-        _run(Tuner(device, Bench(device, state), compiler, journal, seconds), tiles, console)
+        _run(Tuner(device, tuned.bench(device, state), compiler, journal, seconds), tiles, console)
     finally:
         trials = [journal.trials[tile.name] for tile in tiles if tile.name in journal.trials]
         files = write_records(trials, out)
@@ -144,6 +158,10 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _kind(device: HipDevice) -> str:
+    return "sim" if device.simulated else "hip"
+
+
 def _is_simulated(backend: str) -> bool:
     return backend == "sim" or (backend == "auto" and not Path("/dev/kfd").exists())
 
@@ -159,8 +177,9 @@ def _refuse_unfit(device: HipDevice, state: CardState | None, arch: str) -> None
 
 
 def _tiles(options: argparse.Namespace, config: TileConfig) -> list[TileShape]:
-    head_dims = options.head_dims or list(dict.fromkeys(row.head_dim for row in config.fwd))
-    enumerate_ = quick_tiles if options.quick else all_tiles
+    space = options.tuned.space
+    head_dims = options.head_dims or list(dict.fromkeys(row.head_dim for row in space.rows(config)))
+    enumerate_ = space.quick_tiles if options.quick else space.all_tiles
     tiles = [tile for head_dim in head_dims for tile in enumerate_(head_dim, config)]
     if options.only:
         tiles = [tile for tile in tiles if fnmatch.fnmatch(tile.name, options.only)]
@@ -169,27 +188,27 @@ def _tiles(options: argparse.Namespace, config: TileConfig) -> list[TileShape]:
     return tiles
 
 
-def _run_facts(device: HipDevice, compiler: TileCompiler) -> dict[str, Any]:
+def _run_facts(device: HipDevice, compiler: TileCompiler, tuned: Pass) -> dict[str, Any]:
     """What a trial depends on beside its tile."""
     model = hashlib.sha256(simulator_library().read_bytes()).hexdigest() if device.simulated else ""
     return {
         "device": device.name,
         "arch": device.arch,
         "compute_units": device.compute_units,
-        "kernels": compiler.inputs(device.arch),
+        "kernels": compiler.inputs(device.arch, tuned.name),
         "simulator": model,
     }
 
 
 def _run(tuner: Tuner, tiles: Sequence[TileShape], console: Console) -> None:
-    best: dict[int, float] = defaultdict(float)
+    best: dict[str, float] = defaultdict(float)
     columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("tuning", total=len(tiles))
         for trial in tuner.run(tiles):
-            head_dim = trial.tile.head_dim
-            best[head_dim] = max(best[head_dim], trial.tflops or 0.0)
-            progress.update(task, advance=1, description=f"D{head_dim}, best {best[head_dim]:.2f} TFLOPS")
+            best[trial.group] = max(best[trial.group], trial.tflops or 0.0)
+            text = f"{trial.group}, best {best[trial.group]:.2f} TFLOPS"
+            progress.update(task, advance=1, description=text)
 
 
 def _write_rows(
@@ -202,37 +221,43 @@ def _write_rows(
     console: Console,
 ) -> None:
     archs = DEFAULT if options.write_repo else (device.arch,)
+    tuned: Pass = options.tuned
 
-    def can_ship(trial: Trial) -> bool:
-        for arch, element in product(archs, trial.tile.elements):
-            if not _builds(compiler, trial.tile, arch, element):
-                console.print(f"{trial.tile.name} is passed over: with {element} it spills on {arch}.")
-                return False
-        return True
+    @cache
+    def fit(tile: TileShape, element: Element) -> int:
+        for arch in archs:
+            if not _workgroups_per_cu(compiler, tile, arch, element):
+                console.print(f"{tile.name} is passed over: with {element} it spills on {arch}.")
+                return 0
+        return _workgroups_per_cu(compiler, tile, device.arch, element)
 
-    splits = {row.name for row in config.fwd if row.split}
-    rows = choose_rows(trials, device.compute_units, can_ship, where, splits)
-    if options.write_repo:
-        file = CONFIGS / f"{options.arch}.toml"
-        write_repo_config(file, rows, config.fwd)
-    else:
-        file = options.config or user_config_file(device.arch)
-        write_user_config(file, [*rows, *_also_built(config, rows, trials)], read_user_rows(file))
+    rows = tuned.choose(trials, Choice(config, device.compute_units, fit, where))
     for row in rows:
         console.print(f"{row.name}: {row.why}", soft_wrap=True, highlight=False)
+    if options.write_repo:
+        file = CONFIGS / f"{options.arch}.toml"
+        write_repo_config(file, rows, tuned.space.rows(config))
+    elif tuned.in_user_file:
+        file = options.config or user_config_file(device.arch)
+        chosen = [row for row in rows if isinstance(row, FwdTile)]
+        write_user_config(file, [*chosen, *_also_built(config, chosen, trials)], read_user_rows(file))
+    else:
+        console.print("No rows were written: --write-repo puts them into configs/ for the next build.")
+        return
     console.print(f"wrote {file}", soft_wrap=True, highlight=False)
 
 
-def _builds(compiler: TileCompiler, tile: TileShape, arch: str, element: Element) -> bool:
+def _workgroups_per_cu(compiler: TileCompiler, tile: TileShape, arch: str, element: Element) -> int:
+    """Of a kernel that may ship: 0 where it does not build or spills."""
     try:
         built = compiler.compile(tile, arch, element)
     except BuildError:
-        return False
-    return built.spills == 0 and built.resources.scratch_bytes == 0
+        return 0
+    return 0 if built.spills or built.resources.scratch_bytes else built.workgroups_per_cu
 
 
 def _also_built(config: TileConfig, rows: Sequence[FwdTile], trials: Sequence[Trial]) -> list[FwdTile]:
     """The shipped rows that were not chosen: beside measured clocks theirs must be measured too."""
     timed = {trial.tile.name: trial for trial in trials if trial.verdict == Verdict.TIMED}
     chosen = {row.name for row in rows}
-    return [timed[row.name].row(row.why) for row in config.fwd if row.name in timed.keys() - chosen]
+    return [row_of(timed[row.name], row.why) for row in config.fwd if row.name in timed.keys() - chosen]

@@ -8,12 +8,12 @@ from buildlib.errors import BuildError
 from buildlib.generate import write_instances
 from buildlib.kernels import compile_command, compile_kernels, hash_device_inputs
 from buildlib.stamp import write_if_changed
-from buildlib.tile_config import Element, TileKernel, TileShape
+from buildlib.tile_config import Element, TileKernel, TileShape, kernel_of
 
 
 def tuned_kernel(tile: TileShape) -> TileKernel:
     """The one whose clocks count: bf16 is converted while it is staged, its steps take the clocks of fp16."""
-    return TileKernel(tile=tile, element=tile.elements[0])
+    return kernel_of(tile, tile.elements[0])
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TileCompiler:
         Raises:
             BuildError: the compiler refuses it; the text is its first error.
         """
-        kernel = TileKernel(tile=tile, element=element) if element else tuned_kernel(tile)
+        kernel = kernel_of(tile, element) if element else tuned_kernel(tile)
         folder = self._cache / arch / kernel.name
         source = write_instances(folder, [kernel])
         words: list[str] = []
@@ -55,8 +55,8 @@ class TileCompiler:
         found = built.resources[kernel.name]
         return Compiled(kernel, built.file, found, workgroups_per_cu(arch, tile, found))
 
-    def inputs(self, arch: str) -> str:
-        """A hash of the sources, the compiler and its options."""
-        empty = self._cache / "empty.hip"
-        write_if_changed(empty, "")
-        return hash_device_inputs(compile_command(arch, empty))
+    def inputs(self, arch: str, name: str) -> str:
+        """A hash of all that csrc/kernels/<name>.h includes, the compiler and its options."""
+        source = self._cache / f"{name}.hip"
+        write_if_changed(source, f'#include "kernels/{name}.h"\n')
+        return hash_device_inputs(compile_command(arch, source))

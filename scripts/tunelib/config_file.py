@@ -4,14 +4,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from buildlib.tile_config import FwdTile, TileShape
+from buildlib.tile_config import BwdTile, FwdTile, TileShape
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_HEADER = "[[fwd]]\n"
+_HEADERS = {FwdTile: "[[fwd]]\n", BwdTile: "[[bwd]]\n"}
+_KEYS = ("gradient", *TileShape.model_fields, "for_elements", "workgroups_per_cu")
+
+Row = FwdTile | BwdTile
 _USER_HEAD = """\
 # Clocks that scripts/tune_mi50.py measured on this machine. flashattn_rocm takes them in place of the shipped
 # ones, for kernels that are in the build; FLASHATTN_ROCM_CONFIG=off ignores this file.
@@ -19,7 +22,7 @@ _USER_HEAD = """\
 """
 
 
-def write_repo_config(file: Path, rows: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
+def write_repo_config(file: Path, rows: Sequence[Row], old: Sequence[Row]) -> list[Row]:
     """Replaces the rows of the kinds that `rows` has; all else in the file stays as it is.
 
     A tile that stays keeps its reason, which a person may have written.
@@ -27,9 +30,9 @@ def write_repo_config(file: Path, rows: Sequence[FwdTile], old: Sequence[FwdTile
     Returns:
         All rows of the file.
     """
-    text = file.read_text()
-    begin = text.index(_HEADER)
-    last = text.rindex(_HEADER)
+    text, header = file.read_text(), _HEADERS[type(old[0])]
+    begin = text.index(header)
+    last = text.rindex(header)
     end = text.index("\n\n", last) + 2  # an empty line ends the last row
     reasons = {row.name: row.why for row in old}
     kept = [row.model_copy(update={"why": reasons.get(row.name, row.why)}) for row in rows]
@@ -54,40 +57,42 @@ def read_user_rows(file: Path) -> list[FwdTile]:
         return []
 
 
-def merge_rows(new: Sequence[FwdTile], old: Sequence[FwdTile]) -> list[FwdTile]:
+def merge_rows(new: Sequence[Row], old: Sequence[Row]) -> list[Row]:
     """The new rows in the place of the old ones of their kind; kinds that had none come last.
 
     A tile that also has a kernel that splits keeps it.
     """
-    splits = [row.keys for row in old if row.split]
-    new = [row.model_copy(update={"split": row.keys in splits}) for row in new]
+    splits = [row.keys for row in old if isinstance(row, FwdTile) and row.split]
+    new = [row.model_copy(update={"split": True}) if row.keys in splits else row for row in new]
     kinds = dict.fromkeys(map(_kind, [*old, *new]))
     tuned = set(map(_kind, new))
     return [row for kind in kinds for row in (new if kind in tuned else old) if _kind(row) == kind]
 
 
-def _kind(row: FwdTile) -> tuple[int, str, str, str]:
+def _kind(row: TileShape) -> tuple[int, tuple[str, ...]]:
     """What a choice of tiles is made for: each kind serves other calls."""
-    return row.head_dim, row.access, row.scores, row.numbers
+    return row.head_dim, row.kind
 
 
-def render_rows(rows: Sequence[FwdTile]) -> str:
+def render_rows(rows: Sequence[Row]) -> str:
     """Rows as TOML, defaults left out, an empty line after each."""
     return "".join(_render(row) + "\n" for row in rows)
 
 
-def _render(row: FwdTile) -> str:
-    lines = [_HEADER]
-    for key, field in TileShape.model_fields.items():
-        value = getattr(row, key)
-        if value != field.default:
-            lines.append(f"{key} = {_quoted(value) if isinstance(value, str) else value}\n")
-    clocks = ", ".join(f"{key} = {value}" for key, value in row.clocks.model_dump().items())
-    lines += [f"workgroups_per_cu = {row.workgroups_per_cu}\n", f"clocks = {{ {clocks} }}\n"]
-    lines += ["split = true\n"] if row.split else []
-    return "".join([*lines, f"why = {_quoted(row.why)}\n"])
+def _render(row: Row) -> str:
+    fields = type(row).model_fields
+    values = {key: getattr(row, key) for key in _KEYS if key in fields}
+    lines = [f"{key} = {_toml(value)}\n" for key, value in values.items() if value != fields[key].default]
+    if isinstance(row, FwdTile):
+        clocks = ", ".join(f"{key} = {value}" for key, value in row.clocks.model_dump().items())
+        lines += [f"clocks = {{ {clocks} }}\n", *(["split = true\n"] if row.split else [])]
+    return "".join([_HEADERS[type(row)], *lines, f"why = {_toml(row.why)}\n"])
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+def _toml(value: int | str | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, int):
+        return str(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

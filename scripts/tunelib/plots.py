@@ -5,6 +5,7 @@ from pathlib import Path
 
 from flashattn_rocm.profiling.plots import figure_class
 from flashattn_rocm.profiling.profile import FP16_FLOP_PER_LANE_CLOCK, WAVE_LANES
+from tunelib.products import products_of
 from tunelib.trial import Trial, Verdict
 
 _DPI = 120
@@ -14,7 +15,7 @@ _BYTES_PER_CLOCK = 128  # of LDS, a CU
 def write_plots(
     trials: Sequence[Trial], folder: Path, compute_units: int, clock_mhz: float, where: str
 ) -> list[Path]:
-    """Draws heatmap_d<D>.png and roofline_d<D>.png for each head dim.
+    """Draws heatmap_d<D>.png and roofline_d<D>.png for each head dim, heatmap_dq_d<D>.png for each gradient.
 
     Args:
         trials: of one device.
@@ -29,27 +30,27 @@ def write_plots(
     folder.mkdir(parents=True, exist_ok=True)
     peak = compute_units * WAVE_LANES * FP16_FLOP_PER_LANE_CLOCK * clock_mhz / 1e6
     files = []
-    for head_dim in sorted({trial.tile.head_dim for trial in trials}):
-        some = [t for t in trials if t.tile.head_dim == head_dim and t.tile.scores == "plain"]
+    for group in sorted({trial.group for trial in trials}):
+        some = [t for t in trials if t.group == group and t.tile.scores == "plain"]
         timed = [t for t in some if t.verdict == Verdict.TIMED]
         if not timed:
             continue
-        files += [folder / f"heatmap_d{head_dim}.png", folder / f"roofline_d{head_dim}.png"]
-        _draw_heat_map(some, files[-2], f"D{head_dim}, best of each block size, TFLOPS {where}")
+        files += [folder / f"heatmap_{group}.png", folder / f"roofline_{group}.png"]
+        _draw_heat_map(some, files[-2], f"{group}, best of each block size, TFLOPS {where}")
         bandwidth = compute_units * _BYTES_PER_CLOCK * clock_mhz / 1e6  # TB/s
-        _draw_roofline(timed, files[-1], peak, bandwidth, f"D{head_dim}, {where}")
+        _draw_roofline(timed, files[-1], peak, bandwidth, f"{group}, {where}")
     return files
 
 
 def dot2_flop_per_lds_byte(trial: Trial) -> float:
     """Useful flop of a step for each byte that its waves read from LDS as operands of the products."""
-    tile = trial.tile
-    rows, keys, columns = tile.block_m // tile.waves // 4, tile.block_n // 16, tile.columns_v // 16
-    # A lane's bytes: Q and K for each score, P and V for each part of O; 64 lanes a wave.
-    scores = tile.head_dim * 2 * (rows + keys)
-    output = tile.block_n * 2 * (rows + columns)
-    flop = 4 * tile.block_m * tile.block_n * tile.head_dim
-    return flop / ((scores + output) * WAVE_LANES * tile.waves)
+    tile, products = trial.tile, products_of(trial.tile)
+    rows, keys = tile.block_m // tile.waves // 4, tile.block_n // 16
+    # A lane's bytes: Q and K for each score, P and V for each part of O, and so on; 64 lanes a wave.
+    scores = sum(columns * 2 * (rows + keys) for columns in products.scores)
+    sums = sum(tile.block_n * 2 * (rows + columns // 16) for columns in products.sums)
+    flop = 2 * tile.block_m * tile.block_n * products.columns
+    return flop / ((scores + sums) * WAVE_LANES * tile.waves)
 
 
 def _draw_heat_map(trials: Sequence[Trial], file: Path, title: str) -> None:

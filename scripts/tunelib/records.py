@@ -28,8 +28,8 @@ def write_records(trials: Sequence[Trial], folder: Path) -> list[Path]:
 
 
 def quickest_first(trials: Sequence[Trial]) -> list[Trial]:
-    """By head dim, then by TFLOPS; what was not timed last."""
-    return sorted(trials, key=lambda t: (-t.tile.head_dim, -(t.tflops or 0.0), t.tile.name))
+    """By head dim, gradient, and TFLOPS; what was not timed last."""
+    return sorted(trials, key=lambda t: (-t.tile.head_dim, t.group, -(t.tflops or 0.0), t.tile.name))
 
 
 def _markdown(trials: Sequence[Trial]) -> str:

@@ -1,11 +1,14 @@
 """What is known of one tile after it was tried."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from buildlib.tile_config import Clocks, FwdTile, TileShape
-from tunelib.compiler import tuned_kernel
+from buildlib.tile_config import BwdShape, Clocks, Element, TileShape
+
+# Workgroups of a tile's kernel with an element that fit a compute unit; 0: it does not build for all archs.
+Fit = Callable[[TileShape, Element], int]
 
 
 class Verdict(str, Enum):
@@ -32,7 +35,7 @@ class Trial:
         spills: registers of a lane or wave that went to scratch.
         lds_bytes: of a workgroup.
         workgroups_per_cu: that registers and LDS allow.
-        clocks: for dispatch.
+        clocks: for dispatch; None for the backward, which has no use for them.
         cycles: of the launch with the card full.
         tflops: useful ones of that launch; simulated where the card is.
         valu_busy: per cent; None on a card, as causes.
@@ -61,23 +64,11 @@ class Trial:
     clock_mhz: float | None = None
     watts: float | None = None
 
-    def row(self, why: str) -> FwdTile:
-        """The trial as a row of a configuration; it must be timed."""
-        assert self.clocks is not None
-        return FwdTile(
-            **self.tile.model_dump(), workgroups_per_cu=self.workgroups_per_cu, clocks=self.clocks, why=why
-        )
-
-    def dispatch_row(self) -> dict[str, Any]:
-        """The trial as the dispatcher weighs it."""
-        assert self.clocks is not None
-        return {
-            **tuned_kernel(self.tile).keys,
-            "name": self.tile.name,
-            "workgroups_per_cu": self.workgroups_per_cu,
-            "clocks": self.clocks.model_dump(),
-            "split": False,
-        }
+    @property
+    def group(self) -> str:
+        """What its rate can be compared with: d64, or dq_d64."""
+        tile = self.tile
+        return (f"{tile.gradient}_" if isinstance(tile, BwdShape) else "") + f"d{tile.head_dim}"
 
     def to_json(self) -> dict[str, Any]:
         """The trial as JSON knows it."""
@@ -94,7 +85,8 @@ class Trial:
     def from_json(cls, raw: dict[str, Any]) -> "Trial":
         """Reads what to_json wrote."""
         known = {key: value for key, value in raw.items() if key != "name"}
-        known |= {"tile": TileShape(**raw["tile"]), "verdict": Verdict(raw["verdict"])}
+        shape = BwdShape if "gradient" in raw["tile"] else TileShape
+        known |= {"tile": shape(**raw["tile"]), "verdict": Verdict(raw["verdict"])}
         known["clocks"] = None if raw["clocks"] is None else Clocks(**raw["clocks"])
         return cls(**known)
 

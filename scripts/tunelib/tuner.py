@@ -95,10 +95,10 @@ class Tuner:
             raise
 
     def _measure(self, trial: Trial, kernel: TileKernel, function: Any) -> Trial:
-        accuracy = self._bench.accuracy(kernel, function)
-        worst = max(accuracy, key=lambda a: a.max_error / max(a.allowed_error, 1e-30))
+        checks = self._bench.check(kernel, function)
+        worst = max(checks, key=lambda check: check.max_error / max(check.allowed_error, 1e-30))
         trial = replace(trial, max_error=worst.max_error, allowed_error=worst.allowed_error)
-        broken = [text for each in accuracy for text in each.violations()]
+        broken = [text for check in checks for text in check.violations]
         if broken:
             return replace(trial, verdict=Verdict.WRONG, note="; ".join(broken))
         speed = self._bench.speed(kernel, function, trial.workgroups_per_cu)

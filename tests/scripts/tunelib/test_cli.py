@@ -6,18 +6,23 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 import flashattn_rocm._C as _C
-from buildlib.paths import ROOT
-from buildlib.tile_config import load_config
+from buildlib import tile_config
+from buildlib.paths import CONFIGS, ROOT
+from buildlib.tile_config import BwdShape, GradientKernel, TileShape, load_config
 from tunelib import cli
 from tunelib.config_file import read_user_rows
-from tunelib.tiles import shape_of
+from tunelib.passes import FORWARD, PASSES
+from tunelib.tiles import Space, shape_of
 
 _SCRIPT = ROOT / "scripts/tune_mi50.py"
-_TILE = next(row.name for row in load_config(("gfx906",)).fwd if row.head_dim == 32)
+_CONFIG = load_config(("gfx906",))
+_TILE = next(row.name for row in _CONFIG.fwd if row.head_dim == 32)
+_BWD_TILE = "dkdv_d32_m32n32w4p32"
 
 
 def _start(arguments, **options):
@@ -62,6 +67,32 @@ def test_a_trial_is_checked_timed_and_recorded(tuned):
     assert "simulated" in (tuned / "out.txt").read_text()
 
 
+@pytest.fixture(scope="module")
+def tuned_bwd(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tuned_bwd")
+    status, text, err = _run("--pass", "bwd", "--only", _BWD_TILE, "--out", out)
+    assert status == 0, err
+    (out / "out.txt").write_text(text)
+    return out
+
+
+def test_a_trial_of_the_backward_is_checked_timed_and_recorded(tuned_bwd):
+    (trial,) = json.loads((tuned_bwd / "trials.json").read_text())
+    assert (trial["name"], trial["verdict"], trial["clocks"]) == (_BWD_TILE, "timed", None)
+    assert 0 < trial["max_error"] < trial["allowed_error"]
+    kernel = GradientKernel(tile=BwdShape(**trial["tile"]), element="f16")
+    assert trial["lds_bytes"] == _C.bwd_lds_budget(kernel.keys)["total"]
+    assert sum(trial["causes"].values()) == pytest.approx(100, abs=2)
+    # 60 CUs with all that fit, blocks of 32 keys, each beside 1024 queries; four products.
+    flop = 60 * trial["workgroups_per_cu"] * 32 * 1024 * 32 * 2 * 4
+    assert trial["tflops"] == pytest.approx(flop / (trial["cycles"] / 1.725e9) / 1e12, rel=1e-4)
+    (line,) = csv.DictReader((tuned_bwd / "trials.csv").open())
+    assert (line["gradient"], float(line["tflops"])) == ("dkdv", trial["tflops"])
+    for name in ("heatmap_dkdv_d32.png", "roofline_dkdv_d32.png"):
+        assert (tuned_bwd / name).read_bytes().startswith(b"\x89PNG")
+    assert "simulated" in (tuned_bwd / "out.txt").read_text()
+
+
 def test_clocks_are_those_that_are_shipped(tuned):
     (trial,) = json.loads((tuned / "trials.json").read_text())
     shipped = next(row.clocks for row in load_config(("gfx906",)).fwd if row.name == _TILE)
@@ -93,8 +124,8 @@ def test_rows_go_to_the_user_s_file(tuned, tmp_path, monkeypatch):
     """The choice among what the journal holds; no tile is left to try."""
     trial = tuned / "journal.jsonl"
     (tmp_path / "journal.jsonl").write_text(trial.read_text())
-    tile = next(row for row in load_config(("gfx906",)).fwd if row.name == _TILE)
-    monkeypatch.setattr(cli, "quick_tiles", lambda head_dim, config: [shape_of(tile)])
+    tile = next(row for row in _CONFIG.fwd if row.name == _TILE)
+    monkeypatch.setattr(Space, "quick_tiles", lambda *_: [shape_of(tile, TileShape)])
     config = tmp_path / "config/gfx906.toml"
     arguments = ["--backend", "sim", "--quick", "--head-dims", "32", "--out", str(tmp_path)]
     assert cli.main([*arguments, "--config", str(config)]) == 0
@@ -104,6 +135,38 @@ def test_rows_go_to_the_user_s_file(tuned, tmp_path, monkeypatch):
 class _Card:
     simulated = False
     name, arch, compute_units, clock_mhz, pci = "AMD Instinct MI50", "gfx906", 60, 1725.0, "0000:03:00.0"
+
+
+def _choose_among_the_journal(tuned_bwd, tmp_path, monkeypatch, arguments=()):
+    """The choice among what the journal holds; no tile is left to try."""
+    (tmp_path / "journal.jsonl").write_text((tuned_bwd / "journal.jsonl").read_text())
+    (trial,) = json.loads((tuned_bwd / "trials.json").read_text())
+    monkeypatch.setattr(Space, "quick_tiles", lambda *_: [BwdShape(**trial["tile"])])
+    options = ["--pass", "bwd", "--backend", "sim", "--quick", "--head-dims", "32", "--out", str(tmp_path)]
+    assert cli.main([*options, *arguments]) == 0
+
+
+def test_rows_of_the_backward_go_to_the_repository(tuned_bwd, tmp_path, monkeypatch):
+    (tmp_path / "gfx906.toml").write_text((CONFIGS / "gfx906.toml").read_text())
+    monkeypatch.setattr(tile_config, "CONFIGS", tmp_path)
+    monkeypatch.setattr(cli, "CONFIGS", tmp_path)
+    monkeypatch.setattr(cli, "DEFAULT", ("gfx906",))
+    _choose_among_the_journal(tuned_bwd, tmp_path, monkeypatch, ["--write-repo"])
+    (trial,) = json.loads((tuned_bwd / "trials.json").read_text())
+    (row,) = (row for row in load_config(("gfx906",)).bwd if row.head_dim == 32 and row.gradient == "dkdv")
+    assert (row.name, row.elements) == (_BWD_TILE, ("f16", "bf16"))
+    assert row.workgroups_per_cu == trial["workgroups_per_cu"]
+    assert row.why == f"the quickest of 1 tiles: {trial['tflops']:.2f} TFLOPS simulated"
+
+
+def test_the_user_s_file_has_no_rows_of_the_backward(tuned_bwd, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    _choose_among_the_journal(tuned_bwd, tmp_path, monkeypatch)
+    assert "No rows were written: --write-repo puts them into configs/" in capsys.readouterr().out
+    assert not (tmp_path / "config").exists()
+    with pytest.raises(SystemExit):
+        cli.main(["--pass", "bwd", "--config", str(tmp_path / "user.toml")])
+    assert "--config is for --pass fwd: rows of --pass bwd go to --write-repo" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -151,7 +214,8 @@ def test_a_throttling_card_is_recorded_and_not_written(card, tmp_path, capsys, m
             self.state.sample()
             return iter(())
 
-    monkeypatch.setattr(cli, "Bench", lambda device, state: setattr(Throttles, "state", state))
+    tuned = replace(FORWARD, bench=lambda device, state: setattr(Throttles, "state", state))
+    monkeypatch.setitem(PASSES, "fwd", tuned)
     monkeypatch.setattr(cli, "Tuner", lambda *parts: Throttles())
     assert "the card throttled: its clock fell to 701 of 1725 MHz" in _refused(tmp_path, capsys)
     assert (tmp_path / "out/trials.csv").is_file()

@@ -4,11 +4,13 @@ import pytest
 
 from buildlib import tile_config
 from buildlib.paths import CONFIGS
-from buildlib.tile_config import load_config
-from tests.scripts.tunelib.kit import tile, timed
+from buildlib.tile_config import BwdTile, load_config
+from tests.scripts.tunelib.kit import bwd_tile, tile, timed
 from tunelib.config_file import read_user_rows, render_rows, write_repo_config, write_user_config
+from tunelib.fwd_choose import row_of
 
-_SHIPPED = load_config(("gfx906",)).fwd
+_CONFIG = load_config(("gfx906",))
+_SHIPPED = _CONFIG.fwd
 
 
 @pytest.fixture
@@ -19,14 +21,12 @@ def configs(tmp_path, monkeypatch):
 
 
 def _is_of(row, other):
-    return all(
-        getattr(row, key) == getattr(other, key) for key in ("head_dim", "access", "scores", "numbers")
-    )
+    return (row.head_dim, row.kind) == (other.head_dim, other.kind)
 
 
 def test_the_rows_of_other_kinds_and_all_else_stay(configs):
     before = load_config(("gfx906",))
-    new = timed(tile(kv="in_turns", rescale="always"), step=7, step_full=9).row('a "quoted" \\ reason')
+    new = row_of(timed(tile(kv="in_turns", rescale="always"), step=7, step_full=9), 'a "quoted" \\ reason')
     write_repo_config(configs / "gfx906.toml", [new], before.fwd)
     after = load_config(("gfx906",))
     assert [row for row in after.fwd if _is_of(row, new)] == [new]
@@ -37,6 +37,17 @@ def test_the_rows_of_other_kinds_and_all_else_stay(configs):
         assert comment in text
 
 
+def test_rows_of_the_backward_stay_beside_those_of_the_forward(configs):
+    before = load_config(("gfx906",))
+    shape = bwd_tile(head_dim=128, block_n=96).model_dump(exclude_defaults=True)
+    new = BwdTile(**shape, for_elements=("f16",), workgroups_per_cu=1, why="because")
+    write_repo_config(configs / "gfx906.toml", [new], before.bwd)
+    after = load_config(("gfx906",))
+    assert [row for row in after.bwd if _is_of(row, new)] == [new]
+    assert [r for r in after.bwd if not _is_of(r, new)] == [r for r in before.bwd if not _is_of(r, new)]
+    assert after.model_copy(update={"bwd": before.bwd}) == before
+
+
 def test_the_reason_that_a_person_gave_stays(configs):
     row = next(row for row in _SHIPPED if row.head_dim == 64)
     new = row.model_copy(update={"why": "generated"})
@@ -44,8 +55,9 @@ def test_the_reason_that_a_person_gave_stays(configs):
     assert next(r for r in load_config(("gfx906",)).fwd if r.name == row.name).why == row.why
 
 
-def test_writing_the_shipped_rows_changes_no_byte(configs):
-    write_repo_config(configs / "gfx906.toml", _SHIPPED, _SHIPPED)
+@pytest.mark.parametrize("rows", [_SHIPPED, _CONFIG.bwd], ids=["fwd", "bwd"])
+def test_writing_the_shipped_rows_changes_no_byte(configs, rows):
+    write_repo_config(configs / "gfx906.toml", rows, rows)
     assert (configs / "gfx906.toml").read_text() == (CONFIGS / "gfx906.toml").read_text()
 
 
@@ -53,7 +65,7 @@ def test_a_user_file_keeps_other_kinds(tmp_path):
     file = tmp_path / "new/folder/gfx906.toml"
     assert read_user_rows(file) == []
     write_user_config(file, _SHIPPED, read_user_rows(file))
-    new = timed(tile(), step=7).row("because")
+    new = row_of(timed(tile(), step=7), "because")
     write_user_config(file, [new], read_user_rows(file))
     rows = read_user_rows(file)
     assert [row for row in rows if _is_of(row, new)] == [new]
@@ -62,4 +74,4 @@ def test_a_user_file_keeps_other_kinds(tmp_path):
 
 
 def test_defaults_are_left_out():
-    assert "kv" not in render_rows([timed(tile(), step=7).row("because")])
+    assert "kv" not in render_rows([row_of(timed(tile(), step=7), "because")])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.scripts.tunelib.kit import tile, timed
+from tests.scripts.tunelib.kit import bwd_tile, tile, timed, timed_bwd
 from tunelib.journal import Journal
 from tunelib.trial import Trial, Verdict
 
@@ -17,7 +17,11 @@ def file(tmp_path):
 
 
 def test_trials_come_back_as_they_were(file):
-    trials = [timed(tile(), step=100), Trial(tile(block_m=128), Verdict.SPILLS, "3 registers", spills=3)]
+    trials = [
+        timed(tile(), step=100),
+        Trial(tile(block_m=128), Verdict.SPILLS, "3 registers", spills=3),
+        timed_bwd(bwd_tile(), 12.5, causes={"valu": 80.0}),
+    ]
     journal = Journal(file, _RUN, fresh=False)
     for trial in trials:
         journal.end(trial)

@@ -1,11 +1,11 @@
-"""The selection rule on made-up clocks."""
+"""The selection rule of the forward on made-up clocks."""
 
 import re
 
 import pytest
 
 from tests.scripts.tunelib.kit import tile, timed
-from tunelib.choose import choose_rows
+from tunelib.fwd_choose import choose_rows
 from tunelib.trial import Trial, Verdict
 
 # The same work a clock; the small tile fills a card with a quarter of the work, the slow one never wins.

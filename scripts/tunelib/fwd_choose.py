@@ -1,4 +1,4 @@
-"""The selection rule: which of the timed tiles become rows.
+"""The selection rule of the forward: which of the timed tiles become rows.
 
 For each head dim:
 
@@ -13,9 +13,11 @@ For each head dim:
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import product
+from typing import Any
 
 import flashattn_rocm._C as _C
 from buildlib.tile_config import FwdTile
+from tunelib.compiler import tuned_kernel
 from tunelib.trial import Trial, Verdict
 
 # Of plain scores: each is two kernels for every arch in the wheel, so models' most usual head dims alone have
@@ -53,17 +55,20 @@ def choose_rows(
     rows = []
     for head_dim in sorted({trial.tile.head_dim for trial in timed}, reverse=True):
         for numbers, (access, scores) in product(("16bit", "f32"), _ACCESS_AND_SCORES):
-            kind = (head_dim, access, scores, numbers)
-            some = [t for t in timed if _kind(t) == kind]
+            kind = (access, scores, numbers)
+            some = [t for t in timed if t.tile.head_dim == head_dim and t.tile.kind == kind]
             if some:
                 estimates = {p: _estimate(some, p, compute_units, splits) for p in _PROBLEMS}
                 rows += _choose(some, estimates, can_ship, where)
     return rows
 
 
-def _kind(trial: Trial) -> tuple[int, str, str, str]:
-    tile = trial.tile
-    return tile.head_dim, tile.access, tile.scores, tile.numbers
+def row_of(trial: Trial, why: str) -> FwdTile:
+    """A trial, which must be timed, as a row of a configuration."""
+    assert trial.clocks is not None
+    return FwdTile(
+        **trial.tile.model_dump(), workgroups_per_cu=trial.workgroups_per_cu, clocks=trial.clocks, why=why
+    )
 
 
 def _choose(
@@ -79,7 +84,7 @@ def _choose(
     if first is None:
         return []
     text = f"the quickest with the card full of {len(trials)} tiles: {first.tflops:.2f} TFLOPS {where}"
-    rows = [first.row(text)]
+    rows = [row_of(first, text)]
     chosen = {first.tile.name}
     while len(rows) < (_MOST_ROWS.get(trials[0].tile.head_dim, 1) if plain else 1):
         gains = {name: _gain(estimates, chosen, name) for name in by_name.keys() - chosen}
@@ -87,7 +92,7 @@ def _choose(
         found = _first_that(can_ship, [by_name[name] for name in order])
         if found is None:
             break
-        rows.append(found.row(_why_small(estimates, chosen, found.tile.name)))
+        rows.append(row_of(found, _why_small(estimates, chosen, found.tile.name)))
         chosen.add(found.tile.name)
     return rows
 
@@ -101,7 +106,7 @@ def _estimate(
 ) -> Estimates:
     heads, seqlen, causal = problem
     tile = trials[0].tile
-    rows = [trial.dispatch_row() for trial in trials]
+    rows = [_dispatch_row(trial) for trial in trials]
     rows += [{**row, "split": True} for row in rows if row["name"] in splits]
     ranking = _C.rank_fwd(
         *(1, seqlen, seqlen, heads, heads, tile.head_dim, causal),
@@ -113,6 +118,18 @@ def _estimate(
     )
     # Best first, so the quicker kernel of a tile that has two is met last.
     return {row["name"]: row["estimated_clocks"] for row in reversed(ranking)}
+
+
+def _dispatch_row(trial: Trial) -> dict[str, Any]:
+    """The trial as the dispatcher weighs it."""
+    assert trial.clocks is not None
+    return {
+        **tuned_kernel(trial.tile).keys,
+        "name": trial.tile.name,
+        "workgroups_per_cu": trial.workgroups_per_cu,
+        "clocks": trial.clocks.model_dump(),
+        "split": False,
+    }
 
 
 def _speedups(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> dict[Problem, float]:
