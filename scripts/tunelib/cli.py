@@ -227,7 +227,9 @@ def _write_rows(
     def fit(tile: TileShape, element: Element) -> int:
         for arch in archs:
             if not _workgroups_per_cu(compiler, tile, arch, element):
-                console.print(f"{tile.name} is passed over: with {element} it spills on {arch}.")
+                console.print(
+                    f"{tile.name} is passed over: with {element} it does not build for {arch}, or spills."
+                )
                 return 0
         return _workgroups_per_cu(compiler, tile, device.arch, element)
 

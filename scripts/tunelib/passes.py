@@ -62,7 +62,7 @@ def _choose_forward(trials: Sequence[Trial], choice: Choice) -> list[FwdTile]:
 
 
 def _choose_backward(trials: Sequence[Trial], choice: Choice) -> list[BwdTile]:
-    return bwd_choose.choose_rows(trials, choice.fit, choice.where)
+    return bwd_choose.choose_rows(trials, choice.fit, choice.where, choice.config.bwd)
 
 
 # Blocks from the narrowest that a wave can hold to twice what any row ships with: extremes show what binds.
