@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -34,10 +35,10 @@ def _start(arguments, **options):
     )
 
 
-def _run(*arguments: object):
+def _run(*arguments: object, seconds=300):
     """Returns status, output and errors."""
     process = _start(arguments)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=seconds)
     return process.returncode, out, err
 
 
@@ -232,3 +233,20 @@ def test_from_a_clean_state_the_shipped_rows_are_chosen(tmp_path):
     assert [row.name for row in chosen] == [row.name for row in shipped]
     for row, other in zip(chosen, shipped, strict=True):
         assert row.clocks.model_dump() == pytest.approx(other.clocks.model_dump(), rel=0.02, abs=100)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_from_a_clean_state_the_shipped_rows_of_the_backward_stay(tmp_path):
+    """Of one head dim and the short list."""
+    arguments = ("--pass", "bwd", "--head-dims", 32, "--out", tmp_path, "--fresh")
+    status, out, err = _run(*arguments, seconds=1100)
+    assert status == 0, err
+    shipped = [row for row in load_config(("gfx906",)).bwd if row.head_dim == 32]
+    chosen = dict(line.split(": ", 1) for line in out.splitlines() if line.startswith(("dq_d32", "dkdv_d32")))
+    assert set(chosen) == {row.name for row in shipped}
+    assert all(row.for_elements == ("f16", "bf16") for row in shipped)
+    for why in chosen.values():
+        assert re.fullmatch(
+            r"the (quickest|best for f16 and bf16, number \d+) of \d\d tiles: .* TFLOPS simulated", why
+        )
