@@ -93,6 +93,7 @@ def rank_fwd(
     element: str = "f16",
     chunks: bool = True,
     changes_scores: bool = False,
+    packed: bool = False,
     compute_units: int = 60,
     arch: str = "gfx906",
     rows: Sequence[Mapping[str, Any]] | None = None,

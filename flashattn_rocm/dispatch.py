@@ -62,6 +62,7 @@ def explain_dispatch(
     dtype: torch.dtype = torch.float16,
     aligned: bool = True,
     changes_scores: bool = False,
+    packed: bool = False,
     arch: str | None = None,
     compute_units: int | None = None,
 ) -> list[DispatchChoice]:
@@ -79,6 +80,8 @@ def explain_dispatch(
         aligned: every tensor allows 16-byte access: addresses and strides are multiples of 4 bytes,
             head_dim is one of 8.
         changes_scores: softcap, ALiBi, a bias or a mask is given.
+        packed: lengths come in cu_seqlens, so the host knows no more than the longest, which seqlen_q and
+            seqlen_k are; such query blocks are not cut along the keys.
         arch: of the card, whose measured clocks count; None: the first device's.
         compute_units: of the card; None: the first device's.
 
@@ -111,6 +114,7 @@ def explain_dispatch(
             element=_ELEMENTS[dtype],
             chunks=aligned,
             changes_scores=changes_scores,
+            packed=packed,
             compute_units=compute_units,
             arch=arch,
         )
@@ -169,6 +173,7 @@ def add_dispatch_command(commands: "argparse._SubParsersAction[argparse.Argument
     )
     dtype.add_argument("--fp32", dest="dtype", action="store_const", const=torch.float32)
     parser.add_argument("--changes-scores", action="store_true", help="softcap, ALiBi, a bias or a mask")
+    parser.add_argument("--packed", action="store_true", help="lengths come in cu_seqlens")
     parser.add_argument("--unaligned", action="store_true", help="tensors that 16-byte access does not fit")
     parser.add_argument("--arch", help="of the card; default: that of the first device")
     parser.add_argument("--compute-units", type=int, help="of the card; default: those of the first device")
@@ -187,6 +192,7 @@ def _run(options: argparse.Namespace) -> int:
         dtype=options.dtype or torch.float16,
         aligned=not options.unaligned,
         changes_scores=options.changes_scores,
+        packed=options.packed,
         arch=options.arch,
         compute_units=options.compute_units,
     )

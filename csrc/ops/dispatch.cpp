@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <tuple>
@@ -106,10 +105,11 @@ std::vector<FwdChoice> rank_fwd_kernels(const FwdProblem& problem,
     if (columns != 0 && its > columns) continue;
     if (its < columns) choices.clear();
     columns = its;
-    if (row.split)
-      std::ranges::move(estimate_fwd_split(problem, row), std::back_inserter(choices));
-    else
+    if (!row.split) {
       choices.push_back(estimate_fwd(problem, row));
+    } else if (auto choice = estimate_fwd_split(problem, row)) {
+      choices.push_back(std::move(*choice));
+    }
   }
   if (choices.empty()) {
     throw std::out_of_range(

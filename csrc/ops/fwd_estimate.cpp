@@ -5,6 +5,7 @@
 #include <limits>
 #include <queue>
 #include <utility>
+#include <vector>
 
 #include "core/grid.h"
 
@@ -168,12 +169,14 @@ FwdChoice estimate_fwd(const FwdProblem& problem, const FwdKernel& kernel) {
   return {kernel, workgroups, steps.mean, total, std::nullopt};
 }
 
-std::vector<FwdChoice> estimate_fwd_split(const FwdProblem& problem, const FwdKernel& kernel) {
-  std::vector<FwdChoice> choices;
+std::optional<FwdChoice> estimate_fwd_split(const FwdProblem& problem, const FwdKernel& kernel) {
+  std::optional<FwdChoice> best;
   const int64_t at_once = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
-  for (SplitPlan& plan : split_plans(args_for(problem, kernel), kernel.tile, at_once))
-    choices.push_back(estimate_split(problem, kernel, std::move(plan)));
-  return choices;
+  for (SplitPlan& plan : split_plans(args_for(problem, kernel), kernel.tile, at_once)) {
+    FwdChoice choice = estimate_split(problem, kernel, std::move(plan));
+    if (!best || choice.clocks < best->clocks) best = std::move(choice);
+  }
+  return best;
 }
 
 }  // namespace flashattn

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/fwd_args.h"
 #include "core/kernel_table.h"
@@ -33,7 +32,7 @@ struct FwdChoice {
 // Of a kernel without FwdKernel::split.
 FwdChoice estimate_fwd(const FwdProblem& problem, const FwdKernel& kernel);
 
-// Of one with it, a choice for each way to cut query blocks.
-std::vector<FwdChoice> estimate_fwd_split(const FwdProblem& problem, const FwdKernel& kernel);
+// Of one with it, cut the way that is expected to be the quickest; nothing where there is none.
+std::optional<FwdChoice> estimate_fwd_split(const FwdProblem& problem, const FwdKernel& kernel);
 
 }  // namespace flashattn

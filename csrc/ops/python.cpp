@@ -83,15 +83,16 @@ FwdArgs args_of(const Shape& shape) {
 
 py::list rank_fwd(int batch, int seqlen_q, int seqlen_k, int heads_q, int heads_kv, int head_dim,
                   bool causal, const std::string& element, bool chunks, bool changes_scores,
-                  int compute_units, const std::string& arch,
+                  bool packed, int compute_units, const std::string& arch,
                   const std::optional<std::vector<py::dict>>& rows) {
-  const FwdProblem problem{
-      args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal}),
-      element_of(py::dict("element"_a = element)),
-      chunks,
-      changes_scores,
-      arch,
-      compute_units};
+  FwdProblem problem{args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal}),
+                     element_of(py::dict("element"_a = element)),
+                     chunks,
+                     changes_scores,
+                     arch,
+                     compute_units};
+  const int32_t on_the_card = 0;
+  if (packed) problem.args.sequences.cu_seqlens_q = &on_the_card;
   std::vector<FwdKernel> kernels;
   for (const py::dict& row : rows.value_or(std::vector<py::dict>{}))
     kernels.push_back(fwd_kernel_of(row));
@@ -222,7 +223,7 @@ PYBIND11_MODULE(_C, m) {
         "The same of a tile of the backward: for its own rows, the other side, and P or dS.");
   m.def("rank_fwd", &rank_fwd, "batch"_a, "seqlen_q"_a, "seqlen_k"_a, "heads_q"_a, "heads_kv"_a,
         "head_dim"_a, "causal"_a, "element"_a = "f16", "chunks"_a = true,
-        "changes_scores"_a = false, "compute_units"_a = 60, "arch"_a = "gfx906",
+        "changes_scores"_a = false, "packed"_a = false, "compute_units"_a = 60, "arch"_a = "gfx906",
         "rows"_a = py::none(),
         "The rows that could serve a forward, the quickest by the dispatcher's estimate first; by "
         "default those of the build, with the clocks that are known for the arch.");

@@ -4,8 +4,8 @@ For each head dim:
 
 1. of the tiles with plain scores and rows of chunks the one that is quickest on a large problem;
 2. then, for usual head dims and one by one, the tile that shortens the dispatcher's estimate most over a set
-   of problems, small grids among them, as long as that is worth a kernel; tiles that also split keys are
-   weighed with both of their kernels;
+   of problems, small grids and packed sequences among them, as long as that is worth a kernel; tiles that also
+   split keys are weighed with both of their kernels, but for packed sequences;
 3. the quickest tile that changes scores, and the quickest that moves single elements, where there are rows of
    such kinds.
 """
@@ -24,12 +24,16 @@ from tunelib.trial import Trial, Verdict
 # tiles for small grids.
 _MOST_ROWS = {32: 4, 64: 3, 128: 3}
 _LEAST_GAIN = 0.015  # of the geometric mean of all problems
-# heads, sequence length, causal
-_PROBLEMS = tuple(product((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192), (False, True)))
-_LARGE = (64, 8192, False)
+# heads, sequence length, causal, packed: then query blocks are not cut along the keys
+_PROBLEMS = tuple(
+    product(
+        *((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192)), (False, True), (False, True)
+    )
+)
+_LARGE = (64, 8192, False, False)
 _ACCESS_AND_SCORES = (("chunks", "plain"), ("chunks", "modified"), ("elements", "modified"))
 
-Problem = tuple[int, int, bool]
+Problem = tuple[int, int, bool, bool]
 Estimates = dict[str, float]  # clocks by kernel
 
 
@@ -104,7 +108,7 @@ def _first_that(can_ship: Callable[[Trial], bool], trials: Sequence[Trial]) -> T
 def _estimate(
     trials: Sequence[Trial], problem: Problem, compute_units: int, splits: Collection[str]
 ) -> Estimates:
-    heads, seqlen, causal = problem
+    heads, seqlen, causal, packed = problem
     tile = trials[0].tile
     rows = [_dispatch_row(trial) for trial in trials]
     rows += [{**row, "split": True} for row in rows if row["name"] in splits]
@@ -113,6 +117,7 @@ def _estimate(
         element=tile.elements[0],
         chunks=tile.access == "chunks",
         changes_scores=tile.scores == "modified",
+        packed=packed,
         compute_units=compute_units,
         rows=rows,
     )
@@ -147,9 +152,10 @@ def _gain(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> f
 
 def _why_small(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> str:
     speedups = _speedups(estimates, chosen, name)
-    heads, seqlen, causal = best = max(speedups, key=lambda problem: speedups[problem])
+    heads, seqlen, causal, packed = best = max(speedups, key=lambda problem: speedups[problem])
     share = sum(speedup > 1 for speedup in speedups.values()) / len(speedups)
+    kind = f"{' causal' if causal else ''}{' packed' if packed else ''}"
     return (
-        f"small grids: by estimate up to {speedups[best]:.2f} x (B1 H{heads} S{seqlen}"
-        f"{' causal' if causal else ''}) and better in {share:.0%} of the problems"
+        f"small grids: by estimate up to {speedups[best]:.2f} x (B1 H{heads} S{seqlen}{kind}) and better in "
+        f"{share:.0%} of the problems"
     )

@@ -143,5 +143,7 @@ def test_the_uneven_last_round_is_cut_and_large_grids_are_not():
     assert uneven.kernel.endswith("_split")
     # 240 of 256 query blocks fill 60 compute units twice; the other 16 become 6 to 8 each.
     assert uneven.workgroups in (240 + 96, 240 + 112, 240 + 128)
+    packed = explain_dispatch(head_dim=64, seqlen_q=1024, heads=16, packed=True, **card)
+    assert not any(choice.kernel.endswith("_split") for choice in packed)
     assert not explain_dispatch(head_dim=64, seqlen_q=8192, heads=16, **card)[0].kernel.endswith("_split")
     assert not explain_dispatch(head_dim=64, seqlen_q=64, heads=120, **card)[0].kernel.endswith("_split")
