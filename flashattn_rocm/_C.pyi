@@ -67,6 +67,8 @@ class DecodePlan(TypedDict):
     rows: int
     tiles: int
     splits: int
+    at_once: int
+    slots: int
 
 @type_check_only
 class KernelLaunch(TypedDict):
@@ -110,6 +112,7 @@ def plan_decode(
     chunks: bool = True,
     num_splits: int = 0,
     compute_units: int = 60,
+    own_lengths: bool = False,
 ) -> DecodePlan: ...
 def fwd_launch(
     row: Mapping[str, Any],

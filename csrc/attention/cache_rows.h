@@ -33,12 +33,14 @@ class CacheRows {
 
   // Keys that count, `added` of them after those that the cache held.
   __device__ int count(int batch, int added) const {
-    int end = cache_.capacity;
-    if (cache_.seqlens != nullptr) {
-      const int held = gcn::load_scalar(cache_.seqlens + batch);
-      end = held < end - added ? held + added : end;
-    }
-    return end > first_ ? end - first_ : 0;
+    const int held =
+        cache_.seqlens == nullptr ? cache_.capacity : gcn::load_scalar(cache_.seqlens + batch);
+    return count(cache_, held, first_, added);
+  }
+  __device__ static int count(const KvCache& cache, int held, int pad, int added) {
+    const int end = held < cache.capacity - added ? held + added : cache.capacity;
+    const int first = pad < 0 ? 0 : pad;
+    return end > first ? end - first : 0;
   }
 
   // The item of a key: for a later place(). Entries of keys from `end` on are not read.

@@ -8,10 +8,12 @@
 
 #include "attention/batch_of_grid.h"
 #include "attention/shape.h"
+#include "attention/split_schedule.h"
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
 #include "core/lds_budget.h"
 #include "gcn/vec.h"
+#include "gcn/wave.h"
 
 namespace flashattn {
 
@@ -35,17 +37,41 @@ struct DecodeShape {
 
 // Which rows and which split a workgroup takes: tiles of the same keys are neighbours in the grid,
 // then key heads, whose rows lie side by side in memory.
-struct DecodeItem {
-  int batch, head_kv, split, first_row;
+struct alignas(16) DecodeItem {
+  int batch, head_kv, split, splits;  // splits: of the sequence's keys
+  int first_row, rows;                // of the packed rows of the key head; rows: that exist
+  int first_q;                        // row of q in which the sequence begins, if packed
 
   template <DecodeTile T>
   __device__ static DecodeItem from_grid(const DecodeArgs& args) {
     const int index = static_cast<int>(blockIdx.x);
-    const int of_tiles = index / args.tiles;
-    return {.batch = batch_of_grid(),
+    const int of_tiles = index / args.tiles, split = of_tiles / args.heads_kv;
+    const SequenceSplit it = args.at_once > 0
+                                 ? SplitSchedule<T>(gcn::kernel_argument<DecodeArgs>()).of(split)
+                                 : SequenceSplit{batch_of_grid(), split, args.splits};
+    return {.batch = it.batch,
             .head_kv = of_tiles % args.heads_kv,
-            .split = of_tiles / args.heads_kv,
-            .first_row = index % args.tiles * T.rows};
+            .split = it.split,
+            .splits = it.splits,
+            .first_row = index % args.tiles * T.rows,
+            .rows = 0,
+            .first_q = 0};
+  }
+
+  // Which split of the grid it is.
+  __device__ static int unit(const DecodeArgs& args) {
+    return static_cast<int>(blockIdx.x) / args.tiles / args.heads_kv;
+  }
+
+  __device__ bool is_first_of_sequence() const {
+    return split == 0 && head_kv == 0 && first_row == 0;
+  }
+
+  // The same in all lanes, of one that lies in LDS.
+  __device__ DecodeItem uniform() const {
+    return {gcn::uniform(batch),  gcn::uniform(head_kv),   gcn::uniform(split),
+            gcn::uniform(splits), gcn::uniform(first_row), gcn::uniform(rows),
+            gcn::uniform(first_q)};
   }
 };
 
@@ -93,9 +119,12 @@ struct DecodeJoinStorage {
 };
 
 template <DecodeTile T, Element E>
-union DecodeStorage {
-  DecodeLoopStorage<T, E> loop;
-  DecodeJoinStorage<T> join;
+struct DecodeStorage {
+  union {
+    DecodeLoopStorage<T, E> loop;
+    DecodeJoinStorage<T> join;
+  };
+  DecodeItem item;  // for the end: while keys are streamed SGPRs are full
 };
 
 }  // namespace flashattn

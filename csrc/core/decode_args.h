@@ -44,11 +44,20 @@ struct KvCache {
 
 inline constexpr int kMaxSplits = 128;  // as flash-attn
 
-// What splits of the keys leave behind, if there is more than one: for each split and row the
-// normalised output and its log-sum-exp in base 2. Rows are numbered as the LSE's elements.
+// The slots in which the splits of a sequence leave their partial results, one each.
+struct SlotRange {
+  int32_t first;
+  int32_t count;  // 1: the sequence has one split, which left no partial result
+};
+
+// What splits of the keys leave behind, if a sequence has more than one: the normalised output and
+// its log-sum-exp in base 2 of each row. Where all sequences have as many splits, those are the
+// slots, and rows are numbered as the LSE's elements. Else a split of a sequence has a slot of its
+// own, with rows (query head, token).
 struct Partials {
-  float* o;    // [splits, rows, head_dim_v]
-  float* lse;  // [splits, rows]
+  float* o;                // [slots, rows, head_dim_v]
+  float* lse;              // [slots, rows]
+  SlotRange* of_sequence;  // [batch], as decode found it; or null: all have the same number
   int64_t rows;
 };
 
@@ -73,8 +82,9 @@ struct DecodeArgs {
   int32_t head_dim_v;
   int32_t window_left;  // as in FwdArgs, aligned at the bottom right
   int32_t window_right;
-  int32_t tiles;   // of the packed rows (token, query head) of a key head
-  int32_t splits;  // of the keys
+  int32_t tiles;    // of the packed rows (token, query head) of a key head
+  int32_t splits;   // of the keys of a sequence; of all on average if at_once is given
+  int32_t at_once;  // or 0: splits of a tile that the card runs at once, to balance sequences by
   float softmax_scale;
   float softcap;  // 0: none
 };
@@ -85,10 +95,15 @@ struct JoinArgs {
   Partials partials;
   float* lse;
   const float* sinks;
-  int32_t splits;
+  const int32_t* cu_seqlens_q;
+  int64_t lse_batch_stride;
+  int64_t lse_head_stride;
+  int32_t batch;  // packed sequences with as many splits each: 1, of all rows
   int32_t heads_q;
-  int32_t seqlen_q;  // rows of one head: of the batch item, or all if packed
+  int32_t seqlen_q;
+  int32_t splits;
   int32_t head_dim_v;
+  int32_t waves_of_row;  // that take turns through its splits: 1, or all of a workgroup
 };
 
 // Writes new keys and values to the cache, and turns them and q by their positions.

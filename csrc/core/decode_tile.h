@@ -34,10 +34,15 @@ struct DecodeTile {
 // Pages of the cache hold multiples of it, so that a step never lies in two.
 inline constexpr int kPageMultiple = 16;
 
+// What a split's beginning and end take, counted in keys that it could have streamed meanwhile
+// (simulated: 7 us a round of workgroups), and the fewest keys that are worth a split.
+inline constexpr int kRoundKeys = 192;
+inline constexpr int kLeastSplitKeys = 256;
+
 // Threads of the kernels beside decode.
 inline constexpr int kAppendThreads = 256;
 inline constexpr int kJoinThreads = 256;
-inline constexpr int kJoinRowsAtOnce = kJoinThreads / kWaveSize;  // a wave takes one,
-inline constexpr int kJoinColumns = 2 * kWaveSize;                // and so many of its columns
+inline constexpr int kJoinWaves = kJoinThreads / kWaveSize;  // a wave takes a row, or all do,
+inline constexpr int kJoinColumns = 2 * kWaveSize;           // and so many of its columns
 
 }  // namespace flashattn

@@ -90,7 +90,8 @@ constexpr int decode_lds_bytes(const DecodeTile& tile, Element element) {
   const int passes = tile.rows / tile.pass_rows();
   const int join = tile.waves * tile.key_groups() * kJoinRows * tile.head_dim * word +
                    tile.waves * (passes * kWaveSize + 2 * tile.rows) * word + tile.rows * word;
-  return loop > join ? loop : join;
+  const int item = 32;
+  return (loop > join ? loop : join) + item;
 }
 
 }  // namespace flashattn

@@ -16,6 +16,8 @@ inline constexpr int kRowMirror = 0x140;      // lane i <- 15 - i
 inline constexpr int kRowHalfSwap = 0x128;    // row_ror:8, lane i <- i ^ 8
 template <int n>
 inline constexpr int kRowRotate = 0x120 + n;  // row_ror:n, lane i <- i - n modulo 16
+template <int n>
+inline constexpr int kRowShift = 0x110 + n;  // row_shr:n, lane i <- i - n; none for the first n
 
 // Lanes that are off give 0.
 template <int control>
@@ -24,9 +26,9 @@ __device__ inline uint32_t move_bits(uint32_t x) {
   return __builtin_amdgcn_update_dpp(0, x, control, all_rows, all_banks, /*bound_ctrl=*/true);
 }
 
-template <int control>
-__device__ inline float move(float x) {
-  return __builtin_bit_cast(float, move_bits<control>(__builtin_bit_cast(uint32_t, x)));
+template <int control, class T>
+__device__ inline T move(T x) {
+  return __builtin_bit_cast(T, move_bits<control>(__builtin_bit_cast(uint32_t, x)));
 }
 
 // Lane i of a row gets x of lane i - 1, and lane 0 `first`.
@@ -39,8 +41,8 @@ __device__ inline float from_lane_before(float x, float first) {
 }  // namespace dpp
 
 // Each step joins groups that already agree, so a mirror serves as well as a rotation.
-template <class Op>
-__device__ inline float reduce_row16(float x, Op op) {
+template <class T, class Op>
+__device__ inline T reduce_row16(T x, Op op) {
   x = op(x, dpp::move<dpp::kQuadSwap1>(x));
   x = op(x, dpp::move<dpp::kQuadSwap2>(x));
   x = op(x, dpp::move<dpp::kRowHalfMirror>(x));

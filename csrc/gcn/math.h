@@ -71,6 +71,7 @@ __device__ inline void scale_by(float& x, float factor) {
 }
 
 __device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
+__device__ inline float square_root(float x) { return __builtin_amdgcn_sqrtf(x); }
 
 // A product in which 0 times anything, also inf or NaN, is 0.
 __device__ inline float multiply_zero_wins(float a, float b) {

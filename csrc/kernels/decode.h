@@ -38,37 +38,41 @@ class DecodeBlock {
   __device__ void run() {
     if (item_.batch >= args_->batch) return;
     ratio_ = args_->heads_q / args_->heads_kv;
-    first_q_ =
-        args_->cu_seqlens_q == nullptr ? 0 : gcn::load_scalar(args_->cu_seqlens_q + item_.batch);
-    seqlen_q_ = args_->cu_seqlens_q == nullptr
-                    ? args_->seqlen_q
-                    : gcn::load_scalar(args_->cu_seqlens_q + item_.batch + 1) - first_q_;
-    const int rows_left = seqlen_q_ * ratio_ - item_.first_row;
+    int seqlen_q = args_->seqlen_q;
+    if (const int32_t* const ends = args_->cu_seqlens_q; ends != nullptr) {
+      item_.first_q = gcn::load_scalar(ends + item_.batch);
+      seqlen_q = gcn::load_scalar(ends + item_.batch + 1) - item_.first_q;
+    }
+    const int rows_left = seqlen_q * ratio_ - item_.first_row;
     if (rows_left <= 0) return;
-    rows_ = rows_left < T.rows ? rows_left : T.rows;
+    item_.rows = rows_left < T.rows ? rows_left : T.rows;
+    if (threadIdx.x == 0) lds_.item = item_;
     const CacheRows cache(args_->cache, item_.batch);
     const int seqlen_k = cache.count(item_.batch, args_->seqlen_new);
-    visible_ = {seqlen_q_, seqlen_k, seqlen_k - seqlen_q_, args_->window_left, args_->window_right};
+    visible_ = {seqlen_q, seqlen_k, seqlen_k - seqlen_q, args_->window_left, args_->window_right};
     choose_steps();
+    if (args_->at_once > 0 && item_.is_first_of_sequence() && threadIdx.x == 0)
+      args_->partials.of_sequence[item_.batch] = {item_.unit(*args_), item_.splits};
     stage_q();
     describe_rows();
     gcn::workgroup_barrier();
     body(cache);
     gcn::workgroup_barrier();
     args_ = &gcn::kernel_argument<DecodeArgs>();
+    item_ = lds_.item.uniform();
+    ratio_ = args_->heads_q / args_->heads_kv;
     join();
   }
 
  private:
   // The steps of this split, of all those in which some row of the tile sees a key.
   __device__ void choose_steps() {
-    const int last = (item_.first_row + rows_ - 1) / ratio_;
-    const int begin = visible_.key_begin(item_.first_row / ratio_) / S::kStepKeys;
-    end_key_ = visible_.key_end(last);
-    const int steps = end_key_ > 0 ? ceil_div(end_key_, S::kStepKeys) - begin : 0;
-    const int share = ceil_div(steps > 0 ? steps : 0, args_->splits);
-    first_step_ = begin + item_.split * share;
-    const int left = steps - item_.split * share;
+    const VisibleSteps<T> steps(visible_, item_.first_row / ratio_,
+                                (item_.first_row + item_.rows - 1) / ratio_);
+    end_key_ = steps.end_key;
+    const int share = ceil_div(steps.count, item_.splits);
+    first_step_ = steps.begin + item_.split * share;
+    const int left = steps.count - item_.split * share;
     end_step_ = first_step_ + (left < share ? (left > 0 ? left : 0) : share);
   }
 
@@ -78,7 +82,7 @@ class DecodeBlock {
     constexpr int row_chunks = T.columns_q() / 8;
     for (int i = static_cast<int>(threadIdx.x); i < T.rows * row_chunks; i += T.threads()) {
       const int row = i / row_chunks, chunk = i % row_chunks, last = args_->head_dim - 1;
-      const gcn::half* const from = row_of(args_->q, row < rows_ ? row : 0);
+      const gcn::half* const from = row_of(args_->q, row < item_.rows ? row : 0);
       gcn::half8 x;
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
@@ -103,7 +107,7 @@ class DecodeBlock {
       first_[pass] = level - visible_.window_left;
       last_[pass] = right < visible_.seqlen_k ? right : visible_.seqlen_k - 1;
       slope_[pass] = 0.0f;
-      if (args_->alibi_slopes != nullptr && row < rows_)
+      if (args_->alibi_slopes != nullptr && row < item_.rows)
         slope_[pass] =
             args_->alibi_slopes[item_.batch * args_->alibi_batch_stride + head_of(row)] * kLog2e;
       limit_[pass] = -__builtin_inff();
@@ -351,13 +355,16 @@ class DecodeBlock {
   }
 
   __device__ void write(int row, int column, float x) const {
-    if (row >= rows_ || column >= args_->head_dim_v) return;
+    if (row >= item_.rows || column >= args_->head_dim_v) return;
     const float lse = lds_.join.lse[row];
     const int head = head_of(row);
     const int64_t lse_index = item_.batch * args_->lse_batch_stride +
-                              head * args_->lse_head_stride + first_q_ + token_of(row);
-    if (args_->splits > 1) {
-      const int64_t at = item_.split * args_->partials.rows + lse_index;
+                              head * args_->lse_head_stride + item_.first_q + token_of(row);
+    if (item_.splits > 1) {
+      const bool own_slots = args_->at_once > 0;
+      const int slot = own_slots ? item_.unit(*args_) : item_.split;
+      const int64_t at = slot * args_->partials.rows +
+                         (own_slots ? head * args_->seqlen_q + token_of(row) : lse_index);
       args_->partials.o[at * args_->head_dim_v + column] = x;
       if (column == 0) args_->partials.lse[at] = lse;
       return;
@@ -376,7 +383,7 @@ class DecodeBlock {
   }
   __device__ gcn::half* row_of(const TensorView& x, int row) const {
     return static_cast<gcn::half*>(x.data) + item_.batch * x.batch_stride +
-           (first_q_ + token_of(row)) * x.row_stride + head_of(row) * x.head_stride;
+           (item_.first_q + token_of(row)) * x.row_stride + head_of(row) * x.head_stride;
   }
 
   const DecodeArgs* args_;
@@ -385,8 +392,6 @@ class DecodeBlock {
   DecodeLane<T> lane_;
   int wave_;
   int ratio_;  // query heads of a key head
-  int first_q_, seqlen_q_;
-  int rows_;  // of the tile that exist
   Visible visible_;
   int first_step_, end_step_, end_key_;
   float scale_log2_;

@@ -179,14 +179,35 @@ void join_splits(const Placement& place, Element element, const DecodeArgs& args
   joined.partials = args.partials;
   joined.lse = args.lse;
   joined.sinks = args.sinks;
-  joined.splits = args.splits;
+  const bool packed = args.cu_seqlens_q != nullptr, balanced = args.at_once > 0;
+  joined.cu_seqlens_q = balanced ? args.cu_seqlens_q : nullptr;
+  joined.lse_batch_stride = args.lse_batch_stride;
+  joined.lse_head_stride = args.lse_head_stride;
+  joined.batch = packed && !balanced ? 1 : args.batch;
   joined.heads_q = args.heads_q;
-  joined.seqlen_q = static_cast<int32_t>(args.lse_head_stride);
+  joined.seqlen_q =
+      packed && !balanced ? static_cast<int32_t>(args.lse_head_stride) : args.seqlen_q;
+  joined.splits = args.splits;
   joined.head_dim_v = args.head_dim_v;
-  const Grid grid = {static_cast<uint32_t>(ceil_div(args.partials.rows, kJoinRowsAtOnce)),
-                     static_cast<uint32_t>(ceil_div(args.head_dim_v, kJoinColumns)), 1};
+  const int strips = ceil_div(args.head_dim_v, kJoinColumns);
+  // All waves on one row: below so many splits one wave of it is quicker (simulated, 15: by 0.9
+  // us).
+  constexpr int kManySplits = 32;
+  const int rows = joined.heads_q * joined.seqlen_q;  // of a batch item
+  const bool few_rows = int64_t{joined.batch} * rows * strips <= device_info(place).compute_units;
+  const bool together = few_rows && (balanced || args.splits > kManySplits);
+  joined.waves_of_row = together ? kJoinWaves : 1;
+  const Grid grid = grid_of(together ? rows : ceil_div(rows, kJoinWaves), strips, joined.batch);
   const std::string name = std::string("flashattn_join_splits_") + name_of(element);
   launch_kernel(place, name, grid, kJoinThreads, joined, touched, kFamily);
+}
+
+// Sequences have lengths that the card alone knows. But not where few of many have most queries:
+// results of a split have room for the longest.
+bool lengths_differ(const DecodeInputs& in, const DecodeArgs& args) {
+  const bool of_keys = in.cache.seqlens || in.cache.leftpad;
+  const int64_t room = int64_t{args.batch} * args.seqlen_q;
+  return of_keys && (!in.packed() || room <= 2 * args.lse_head_stride);
 }
 
 void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
@@ -200,6 +221,7 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
                               args.heads_kv,
                               int64_t{args.seqlen_q} * (args.heads_q / args.heads_kv),
                               most_keys(args),
+                              lengths_differ(in, args),
                               latent ? args.head_dim_v : std::max(args.head_dim, args.head_dim_v),
                               latent ? kRope : 0,
                               element,
@@ -209,25 +231,35 @@ void run(const DecodeInputs& in, const DecodeResult& result, DecodeArgs& args,
   const DecodePlan plan = plan_decode(problem, num_splits);
   args.tiles = plan.tiles;
   args.splits = plan.splits;
+  args.at_once = plan.at_once;
 
   TouchedMemory touched{.inputs = {}, .outputs = {byte_extent(out), byte_extent(lse)}};
   for (const auto& [name, tensor] : in.tensors()) touched.inputs.push_back(byte_extent(tensor));
   if (sinks.defined()) touched.inputs.push_back(byte_extent(sinks));
-  at::Tensor partial_o, partial_lse;
-  if (plan.splits > 1) {
-    args.partials.rows = lse.numel();
-    partial_o = at::empty({plan.splits, lse.numel(), args.head_dim_v}, lse.options());
-    partial_lse = at::empty({plan.splits, lse.numel()}, lse.options());
-    if (in.packed()) partial_lse.fill_(kNoKey);  // of rows past the last sequence
+  at::Tensor partial_o, partial_lse, of_sequence;
+  const bool balanced = plan.at_once > 0, joined = plan.joined(args.batch);
+  if (joined) {
+    const int64_t slots = balanced ? plan.slots : plan.splits;
+    args.partials.rows = balanced ? int64_t{args.heads_q} * args.seqlen_q : lse.numel();
+    partial_o = at::empty({slots, args.partials.rows, args.head_dim_v}, lse.options());
+    partial_lse = at::empty({slots, args.partials.rows}, lse.options());
     args.partials.o = partial_o.mutable_data_ptr<float>();
     args.partials.lse = partial_lse.mutable_data_ptr<float>();
     touched.outputs.push_back(byte_extent(partial_o));
     touched.outputs.push_back(byte_extent(partial_lse));
+    if (in.packed()) (balanced ? lse : partial_lse).fill_(kNoKey);  // rows past the last sequence
   }
-  const Grid grid = grid_of(args.tiles * args.splits, args.heads_kv, args.batch);
+  if (balanced) {
+    of_sequence = at::empty({args.batch, sizeof(SlotRange)}, lse.options().dtype(at::kByte));
+    args.partials.of_sequence = static_cast<SlotRange*>(of_sequence.mutable_data_ptr());
+    touched.outputs.push_back(byte_extent(of_sequence));
+  }
+  const Grid grid = balanced
+                        ? grid_of(args.tiles * static_cast<int32_t>(plan.slots), args.heads_kv, 1)
+                        : grid_of(args.tiles * args.splits, args.heads_kv, args.batch);
   const auto threads = static_cast<uint32_t>(plan.kernel.tile.threads());
   launch_kernel(place, plan.kernel.name, grid, threads, args, touched, kFamily);
-  if (plan.splits > 1) join_splits(place, element, args, touched);
+  if (joined) join_splits(place, element, args, touched);
 }
 
 }  // namespace

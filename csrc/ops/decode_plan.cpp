@@ -46,13 +46,12 @@ const DecodeKernel& choose(const DecodeProblem& problem) {
 // end in which little is under way. Of equal times the one with more splits, which fills more
 // slots.
 int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, int64_t tiles) {
-  constexpr double kRound = 192, kOfCombine = 2, kEqual = 1.02;  // simulated: 7 us a round
-  constexpr double kBf16 = 1.6;                                  // fp32 arithmetic in place of dot2
-  constexpr int64_t kLeastKeys = 256;
+  constexpr double kOfCombine = 2, kEqual = 1.02;
+  constexpr double kBf16 = 1.6;  // fp32 arithmetic in place of dot2
   const double compute = kernel.compute_share * (kernel.element == Element::bf16 ? kBf16 : 1.0);
   const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
   const int64_t workgroups = std::max<int64_t>(problem.batch * problem.heads_kv * tiles, 1);
-  const int64_t most = std::clamp<int64_t>(problem.keys / kLeastKeys, 1, kMaxSplits);
+  const int64_t most = std::clamp<int64_t>(problem.keys / kLeastSplitKeys, 1, kMaxSplits);
   int64_t best = 1;
   double least = 0.0;
   for (int64_t splits = 1; splits <= most; ++splits) {
@@ -60,13 +59,29 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
     const auto full = static_cast<double>(workgroups * splits / slots);
     const auto rest = static_cast<double>(workgroups * splits % slots);
     const double used = rest / static_cast<double>(slots);
-    double time = full * (keys * std::max(1.0, compute) + kRound);
-    if (rest > 0) time += keys * std::max(used, compute) + kRound;
+    double time = full * (keys * std::max(1.0, compute) + kRoundKeys);
+    if (rest > 0) time += keys * std::max(used, compute) + kRoundKeys;
     if (splits > 1) time += static_cast<double>(splits) * kOfCombine;
     if (splits == 1 || time <= least * kEqual) best = splits;
     least = splits == 1 ? time : std::min(least, time);
   }
   return best;
+}
+
+// To balance sequences by, or 0 where that cannot help: one sequence, or as many as fill the card
+// without being split. Sequences that are not split need no launch that joins them, which is worth
+// its 6 us only where a sequence can be long.
+int64_t splits_at_once(const DecodeProblem& problem, const DecodeKernel& kernel, int64_t tiles,
+                       int64_t splits) {
+  constexpr int64_t kLongKeys = 8192;           // then at most 2 % of what reading them takes
+  constexpr int64_t kMostWorkgroups = 1 << 24;  // that HIP allows in x, of 256 threads
+  if (!problem.own_lengths || problem.batch < 2) return 0;
+  const int64_t of_split = std::max<int64_t>(problem.heads_kv * tiles, 1);
+  const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
+  const int64_t at_once = std::clamp<int64_t>(slots / of_split, 1, kMaxSplits);
+  if (splits == 1 && (at_once < 2 || problem.keys < kLongKeys)) return 0;
+  const bool fits = of_split * (problem.batch * splits + at_once) < kMostWorkgroups;
+  return fits ? at_once : 0;
 }
 
 }  // namespace
@@ -96,7 +111,10 @@ DecodePlan plan_decode(const DecodeProblem& problem, int64_t num_splits) {
   const DecodeKernel& kernel = choose(problem);
   const int64_t tiles = ceil_div(problem.rows, kernel.tile.rows);
   const int64_t splits = num_splits > 0 ? num_splits : choose_splits(problem, kernel, tiles);
-  return {kernel, static_cast<int>(tiles), static_cast<int>(splits)};
+  const int64_t at_once = num_splits > 0 ? 0 : splits_at_once(problem, kernel, tiles, splits);
+  const int64_t slots = std::max(problem.batch * splits, at_once > 0 ? problem.batch + at_once : 0);
+  return {kernel, static_cast<int>(tiles), static_cast<int>(splits), static_cast<int>(at_once),
+          slots};
 }
 
 }  // namespace flashattn

@@ -12,10 +12,11 @@ namespace flashattn {
 struct DecodeProblem {
   int64_t batch;
   int64_t heads_kv;
-  int64_t rows;     // query tokens of a sequence, times query heads of a key head
-  int64_t keys;     // that a row can see at most
-  int64_t columns;  // head_dim or head_dim_v, the larger; without `rope`
-  int64_t rope;     // DecodeTile::rope
+  int64_t rows;      // query tokens of a sequence, times query heads of a key head
+  int64_t keys;      // that a row can see at most
+  bool own_lengths;  // sequences have lengths of their own, which the card alone knows
+  int64_t columns;   // head_dim or head_dim_v, the larger; without `rope`
+  int64_t rope;      // DecodeTile::rope
   Element element;
   KvFormat format;
   bool rows_of_chunks;
@@ -25,7 +26,11 @@ struct DecodeProblem {
 struct DecodePlan {
   DecodeKernel kernel;
   int tiles;
-  int splits;
+  int splits;     // of each sequence; of all on average where they are balanced
+  int at_once;    // DecodeArgs::at_once: above 0, sequences are balanced
+  int64_t slots;  // splits that the grid has for each tile and key head
+
+  bool joined(int64_t batch) const { return slots > batch; }
 };
 
 // As the configuration and the names of kernels have it.

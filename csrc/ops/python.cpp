@@ -117,13 +117,15 @@ KvFormat parse_format(const std::string& name) {
 
 py::dict describe_decode_plan(int64_t batch, int64_t heads_kv, int64_t rows, int64_t keys,
                               int64_t columns, bool bf16, const std::string& format, int64_t rope,
-                              bool chunks, int64_t num_splits, int compute_units) {
-  const DecodePlan plan =
-      plan_decode({batch, heads_kv, rows, keys, columns, rope, bf16 ? Element::bf16 : Element::f16,
-                   parse_format(format), chunks, compute_units},
-                  num_splits);
+                              bool chunks, int64_t num_splits, int compute_units,
+                              bool own_lengths) {
+  const DecodePlan plan = plan_decode(
+      {batch, heads_kv, rows, keys, own_lengths, columns, rope, bf16 ? Element::bf16 : Element::f16,
+       parse_format(format), chunks, compute_units},
+      num_splits);
   return py::dict("kernel"_a = plan.kernel.name, "rows"_a = plan.kernel.tile.rows,
-                  "tiles"_a = plan.tiles, "splits"_a = plan.splits);
+                  "tiles"_a = plan.tiles, "splits"_a = plan.splits, "at_once"_a = plan.at_once,
+                  "slots"_a = plan.slots);
 }
 
 TensorView contiguous(uintptr_t address, int seqlen, int heads, int head_dim) {
@@ -229,9 +231,10 @@ PYBIND11_MODULE(_C, m) {
         "default those of the build, with the clocks that are known for the arch.");
   m.def("plan_decode", &describe_decode_plan, "batch"_a, "heads_kv"_a, "rows"_a, "keys"_a,
         "columns"_a, "bf16"_a = false, "format"_a = "plain", "rope"_a = 0, "chunks"_a = true,
-        "num_splits"_a = 0, "compute_units"_a = 60,
+        "num_splits"_a = 0, "compute_units"_a = 60, "own_lengths"_a = false,
         "Kernel, rows of a tile, tiles and splits of a decode call, for `rows` query rows a key "
-        "head and `keys` keys.");
+        "head and `keys` keys; and, where sequences with lengths of their own are balanced, how "
+        "many splits the card runs at once and the grid has.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
         "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
         "Grid, threads and packed argument for contiguous q, k, v, out and lse at addresses.");

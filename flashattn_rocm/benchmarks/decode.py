@@ -23,8 +23,8 @@ class DecodeShape:
     """A step of decoding.
 
     Attributes:
-        batch: sequences, of equal length.
-        seqlen_k: keys of each.
+        batch: sequences.
+        seqlen_k: keys of each, or of the longest.
         heads_kv: of keys and values.
         ratio: query heads of a key head.
         head_dim: elements.
@@ -32,6 +32,7 @@ class DecodeShape:
         kv_format: "fp16", or a key of BYTE_FORMATS.
         seqlen_prefix: keys before those, which the sequences share and which lie in memory once.
         latent: multi-head latent attention, whose 576 columns of keys are the 512 of values too.
+        lengths: keys of each sequence, in pages; (): all have seqlen_k.
     """
 
     batch: int
@@ -43,6 +44,12 @@ class DecodeShape:
     kv_format: str = "fp16"
     seqlen_prefix: int = 0
     latent: bool = False
+    lengths: tuple[int, ...] = ()
+
+    @property
+    def keys(self) -> list[int]:
+        """Of each sequence, without the prefix."""
+        return list(self.lengths) or [self.seqlen_k] * self.batch
 
     @property
     def columns(self) -> int:
@@ -53,7 +60,7 @@ class DecodeShape:
     def kv_bytes(self) -> int:
         """Of the keys and values of all sequences, and of the scales of bytes."""
         row = self.head_dim + 4 if self.kv_format in BYTE_FORMATS else 2 * self.head_dim
-        rows = (self.batch * self.seqlen_k + self.seqlen_prefix) * self.heads_kv
+        rows = (sum(self.keys) + self.seqlen_prefix) * self.heads_kv
         return rows * row if self.latent else 2 * rows * row
 
 
@@ -67,6 +74,7 @@ class DecodeRow(Result):
         kv_bytes: of the keys and values; each counted once, however often it is read.
         gbps_unique_kv: kv_bytes over the time, 1e9 bytes a second.
         seqlen_prefix: keys that the sequences share, before the seqlen_k of their own.
+        lengths: keys of each sequence where they differ.
     """
 
     page_size: int = 0
@@ -74,10 +82,11 @@ class DecodeRow(Result):
     kv_bytes: int = 0
     gbps_unique_kv: float = 0.0
     seqlen_prefix: int = 0
+    lengths: tuple[int, ...] = ()
 
 
 def decode_shapes(quick: bool = False) -> list[DecodeShape]:
-    """Ratios 1 to 8, D128 and D256, 32768 and 131072 keys, batch 1 and 8; pages; bytes; prefixes; latents."""
+    """Ratios 1 to 8, D128 and D256, batch 1 and 8; pages; bytes; prefixes; latents; unequal lengths."""
     if quick:
         return [DecodeShape(1, 8192, 8, 4, 128), DecodeShape(1, 8192, 8, 4, 128, page_size=16)]
     shapes = [
@@ -101,7 +110,14 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
     latent = [
         DecodeShape(batch, 8192, 1, heads, 576, 64, latent=True) for batch in (1, 8) for heads in (16, 128)
     ]
-    return shapes + paged + of_bytes + prefix + latent
+    one_long, halves = (131072, *[1024] * 7), (32768, 16384, 8192, 4096, 2048, 1024, 512, 0)
+    unsplit = (8192, *[512] * 7)  # if all were as long as the first
+    ragged = [
+        DecodeShape(8, lengths[0], heads_kv, 4, 128, 16, lengths=lengths)
+        for heads_kv in (1, 8)
+        for lengths in (one_long, halves, unsplit)
+    ]
+    return shapes + paged + of_bytes + prefix + latent + ragged
 
 
 def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
@@ -113,13 +129,13 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
     where = {"device": device.torch_device}
     heads = shape.heads_kv * shape.ratio
     q = torch.randn(shape.batch, 1, heads, shape.head_dim).half().to(**where)
-    lengths = torch.full((shape.batch,), shape.seqlen_k, dtype=torch.int32, **where)
+    lengths = torch.tensor(shape.keys, dtype=torch.int32, **where)
     table = None
     rows: tuple[int, ...] = (shape.batch, shape.seqlen_k)
     if shape.page_size:
-        pages = -(-shape.seqlen_k // shape.page_size)
-        table = torch.randperm(shape.batch * pages).int().view(shape.batch, pages).to(**where)
-        rows = (shape.batch * pages, shape.page_size)
+        table, pages = _pages(shape)
+        table = table.to(**where)
+        rows = (pages, shape.page_size)
     rows = (*rows, shape.heads_kv)
     dtype = BYTE_FORMATS.get(shape.kv_format, torch.half)
     k, v = (torch.zeros(*rows, shape.head_dim, dtype=dtype, **where) for _ in range(2))
@@ -138,7 +154,7 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
             flash_attn_with_kvcache(q, k, v, **options)
 
     measured = device.measure(step)
-    flop = 2 * shape.batch * (shape.seqlen_prefix + shape.seqlen_k) * heads * shape.columns
+    flop = 2 * (shape.batch * shape.seqlen_prefix + sum(shape.keys)) * heads * shape.columns
     return DecodeRow(
         bench="decode",
         impl="flashattn_rocm",
@@ -164,7 +180,17 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
         kv_bytes=shape.kv_bytes,
         gbps_unique_kv=shape.kv_bytes / (measured.ms * 1e-3) / 1e9,
         seqlen_prefix=shape.seqlen_prefix,
+        lengths=shape.lengths,
     )
+
+
+def _pages(shape: DecodeShape) -> tuple[torch.Tensor, int]:
+    """The block table (batch, pages of the longest), int32, pages in random order; how many pages."""
+    counts = [-(-keys // shape.page_size) for keys in shape.keys]
+    table = torch.zeros(shape.batch, max(counts), dtype=torch.int32)
+    for row, pages in zip(table, torch.randperm(sum(counts)).int().split(counts), strict=True):
+        row[: len(pages)] = pages
+    return table, sum(counts)
 
 
 def decode_table(rows: Sequence[DecodeRow]) -> Table:
@@ -205,8 +231,9 @@ def _cells(row: DecodeRow) -> tuple[str, ...]:
     pages += f" {row.kv_format}" if row.kv_format != "fp16" else ""
     pages += f" behind a shared {row.seqlen_prefix}" if row.seqlen_prefix else ""
     read = "" if row.hbm_read_bytes is None else f"{row.hbm_read_bytes / row.kv_bytes:.3f}"
+    keys = ", ".join(map(str, row.lengths)) or row.seqlen_k
     return (
-        f"B{row.batch} H{row.heads_q}/{row.heads_kv} D{row.head_dim} S {row.seqlen_k}{pages}",
+        f"B{row.batch} H{row.heads_q}/{row.heads_kv} D{row.head_dim} S {keys}{pages}",
         f"{1e3 * row.ms:.1f}",
         f"{row.gbps_unique_kv:.0f}",
         read,

@@ -47,6 +47,17 @@ def test_a_shared_prefix_counts_once(tmp_path, monkeypatch):
     assert "behind a shared 1024" in (tmp_path / "out/decode.md").read_text()
 
 
+def test_sequences_of_unequal_lengths_count_by_themselves(tmp_path, monkeypatch):
+    shapes = [DecodeShape(3, 2048, 2, 2, 64, 16, lengths=(2048, 0, 100))]
+    monkeypatch.setattr(cli, "decode_shapes", lambda quick: shapes)
+    assert main(["--decode", "--json", str(tmp_path / "d.json"), "--out", str(tmp_path / "out")]) == 0
+    (row,) = json.loads((tmp_path / "d.json").read_text())
+    assert row["kv_bytes"] == 2 * (2048 + 100) * 2 * 64 * 2
+    assert row["kv_bytes"] <= row["hbm_read_bytes"] <= 1.1 * row["kv_bytes"]
+    assert row["lengths"] == [2048, 0, 100]
+    assert "2048, 0, 100" in (tmp_path / "out/decode.md").read_text()
+
+
 def test_the_tables_shapes():
     shapes = decode_shapes()
     assert {shape.ratio for shape in shapes} >= {1, 4, 6, 8}

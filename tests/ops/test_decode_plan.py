@@ -68,5 +68,32 @@ def test_a_large_batch_needs_few_splits():
     assert plan(batch=64, heads_kv=8, keys=1024)["splits"] == 1
 
 
+def test_sequences_of_unknown_lengths_are_balanced():
+    """The grid has room for what the card runs at once and one a sequence, or for an even batch's splits."""
+    found = plan(batch=8, heads_kv=1, own_lengths=True)
+    assert (found["splits"], found["at_once"], found["slots"]) == (15, 120, 128)
+    found = plan(batch=8, heads_kv=8, keys=8192, own_lengths=True)
+    assert (found["splits"], found["at_once"], found["slots"]) == (1, 15, 23)
+    found = plan(batch=64, heads_kv=8, own_lengths=True)
+    assert found["slots"] == 64 * found["splits"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 1},
+        {"batch": 8, "own_lengths": False},
+        {"batch": 8, "num_splits": 3},
+        {"batch": 8, "heads_kv": 8, "keys": 4096},  # not worth a second launch
+        {"batch": 64, "heads_kv": 128, "keys": 400},  # the card is full
+    ],
+    ids=str,
+)
+def test_what_is_not_balanced(options):
+    found = plan(**{"own_lengths": True, **options})
+    assert found["at_once"] == 0
+    assert found["slots"] == options["batch"] * found["splits"]
+
+
 def test_the_callers_number_is_taken():
     assert plan(num_splits=37, keys=100)["splits"] == 37

@@ -94,6 +94,13 @@ def test_numbers_times_scales(form, head_dim, ratio):
 
 
 @FORMATS
+@pytest.mark.parametrize("ratio", [4, 8])
+def test_a_ragged_batch(form, ratio):
+    """Of a cache so long that the card balances it (tests/ops/test_ragged.py)."""
+    check(randn(4, 1, ratio, 128), Cache.paged([1300, 0, 600, 20], heads_kv=1, head_dim=128), form)
+
+
+@FORMATS
 @pytest.mark.parametrize("page_size", [16, 48])
 @pytest.mark.parametrize("num_splits", [0, 3])
 def test_pages(form, page_size, num_splits):

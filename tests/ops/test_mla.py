@@ -36,6 +36,13 @@ def test_tokens_and_splits(dtype, seqlen_q, num_splits):
     check(randn(3, seqlen_q, 12, 576, dtype=dtype), cache, causal=True, num_splits=num_splits)
 
 
+@DTYPES
+@pytest.mark.parametrize("heads", [4, 16])
+def test_a_ragged_batch(dtype, heads):
+    """Of a cache so long that the card balances it (tests/ops/test_ragged.py)."""
+    check(randn(4, 1, heads, 576, dtype=dtype), latents([1300, 0, 600, 20], 16, dtype=dtype))
+
+
 @pytest.mark.parametrize("part", [slice(0, 512), slice(512, 576)], ids=["latent", "rotary"])
 def test_each_part_of_the_keys_counts(part):
     cache = latents([90])
