@@ -6,7 +6,8 @@ package. Then
     vllm serve MODEL --attention-backend CUSTOM
 
 serves prefill, chunked prefill and decoding, mixed in one batch, by the kernels for paged caches. It is
-written for vLLM's V1 interface (``vllm.v1.attention``) of release 0.19; caches are fp16 or bf16.
+written for vLLM's V1 interface (``vllm.v1.attention``) of release 0.19. Caches are fp16 or bf16, or, of fp16
+models, those of ``--kv-cache-dtype fp8`` (e4m3) and ``fp8_e5m2``, with a layer's scales for keys and values.
 """
 
 from __future__ import annotations

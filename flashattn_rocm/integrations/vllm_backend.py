@@ -35,6 +35,27 @@ __all__ = [
 
 _ENCODERS = (AttentionType.ENCODER, AttentionType.ENCODER_ONLY)
 _LARGEST_HEAD = 512
+_LARGEST_HEAD_OF_BYTES = 256
+# What the bytes are that vLLM allocates for such a cache.
+_OF_BYTES = {
+    "fp8": torch.float8_e4m3fn,
+    "fp8_e4m3": torch.float8_e4m3fn,
+    "fp8_e5m2": torch.float8_e5m2,
+}
+
+
+def _reason_against(kv_cache_dtype: str | None, dtype: torch.dtype | None, head_size: int) -> str | None:
+    """Why a cache of bytes cannot be served; None: it can, or it is none. dtype: None where it is unknown."""
+    if kv_cache_dtype not in _OF_BYTES:
+        return None
+    if dtype not in (None, torch.float16):
+        return f"kv_cache_dtype={kv_cache_dtype!r} needs a float16 model; dtype is {dtype}"
+    if head_size % 8 != 0 or head_size > _LARGEST_HEAD_OF_BYTES:
+        return (
+            f"kv_cache_dtype={kv_cache_dtype!r} needs a head_size that is a multiple of 8 and at most "
+            f"{_LARGEST_HEAD_OF_BYTES}; it is {head_size}"
+        )
+    return None
 
 
 @dataclass
@@ -90,7 +111,7 @@ class FlashAttnRocmBackend(AttentionBackend):
     accept_output_buffer: bool = True
     forward_includes_kv_cache_update: bool = False
     supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes: ClassVar[list[str]] = ["auto", "float16", "bfloat16"]
+    supported_kv_cache_dtypes: ClassVar[list[str]] = ["auto", "float16", "bfloat16", *_OF_BYTES]
 
     @staticmethod
     def get_name() -> str:
@@ -136,6 +157,13 @@ class FlashAttnRocmBackend(AttentionBackend):
         return 0 < head_size <= _LARGEST_HEAD
 
     @classmethod
+    def supports_combination(
+        cls, head_size: int, dtype: torch.dtype, kv_cache_dtype: str | None, *_: Any, **__: Any
+    ) -> str | None:
+        """Why vLLM must not choose the backend, or None; what follows kv_cache_dtype differs by release."""
+        return _reason_against(kv_cache_dtype, dtype, head_size)
+
+    @classmethod
     def supports_sink(cls) -> bool:
         """Learned sinks join the softmax."""
         return True
@@ -156,14 +184,16 @@ class FlashAttnRocmImpl(AttentionImpl):
         num_kv_heads: of keys and values; None: as many as of queries.
         alibi_slopes: one for each head.
         sliding_window: keys that a query sees, itself among them.
-        kv_cache_dtype: "auto", or the model's own dtype by name.
+        kv_cache_dtype: "auto", the model's own dtype by name, or for a float16 model "fp8", "fp8_e4m3" or
+            "fp8_e5m2".
         logits_soft_cap: bound of the scores; None or 0: none.
         attn_type: a decoder, or an encoder without a cache.
         kv_sharing_target_layer_name: the layer whose cache this one reads; that one writes it.
         sinks: (num_heads,): a score for each head that joins the softmax.
 
     Raises:
-        NotImplementedError: a cache of another dtype, or another type of attention.
+        NotImplementedError: a cache of another dtype, or of bytes for such a head_size, or another type of
+            attention.
     """
 
     def __init__(
@@ -185,6 +215,8 @@ class FlashAttnRocmImpl(AttentionImpl):
         if kv_cache_dtype not in FlashAttnRocmBackend.supported_kv_cache_dtypes:
             allowed = ", ".join(FlashAttnRocmBackend.supported_kv_cache_dtypes)
             raise NotImplementedError(f"kv_cache_dtype={kv_cache_dtype!r} must be one of {allowed}")
+        if reason := _reason_against(kv_cache_dtype, None, head_size):
+            raise NotImplementedError(reason)
         self.num_heads = num_heads
         self.head_size = head_size
         self.scale = float(scale)
@@ -213,12 +245,13 @@ class FlashAttnRocmImpl(AttentionImpl):
         """Attention of a step's queries to their sequences.
 
         Args:
-            layer: not used; caches have no scales.
+            layer: of a cache of bytes, which are multiplied by its ``_k_scale`` and ``_v_scale``, float32 of
+                one element.
             query: (num_tokens, num_heads, head_size).
             key: (num_tokens, num_kv_heads, head_size), which a decoder reads from the cache.
             value: likewise.
             kv_cache: of :meth:`FlashAttnRocmBackend.get_kv_cache_shape`, or (num_blocks, num_kv_heads,
-                block_size, 2 * head_size) with K and V side by side, of any strides.
+                block_size, 2 * head_size) with K and V side by side, of any strides; bytes as uint8.
             attn_metadata: of the step; None while vLLM measures memory: the output is 0 then.
             output: like query; the result goes there.
             output_scale: must be None.
@@ -229,6 +262,7 @@ class FlashAttnRocmImpl(AttentionImpl):
 
         Raises:
             NotImplementedError: a quantised output is asked for.
+            TypeError: query is not float16, and the cache is of bytes.
             ValueError: output is None.
         """
         if output is None:
@@ -238,8 +272,10 @@ class FlashAttnRocmImpl(AttentionImpl):
         if attn_metadata is None:
             return output.fill_(0)
         tokens = attn_metadata.num_actual_tokens
-        attend = self._attend_itself if self.attn_type in _ENCODERS else self._attend_cache
-        out = attend(query[:tokens], key, value, kv_cache, attn_metadata)
+        if self.attn_type in _ENCODERS:
+            out = self._attend_itself(query[:tokens], key, value, attn_metadata)
+        else:
+            out = self._attend_cache(layer, query[:tokens], kv_cache, attn_metadata)
         output[:tokens].view_as(out).copy_(out)
         return output
 
@@ -249,7 +285,8 @@ class FlashAttnRocmImpl(AttentionImpl):
         """Writes a step's keys and values to their slots.
 
         Args:
-            layer: not used.
+            layer: of a cache of bytes, for which keys and values are divided by its scales and rounded; what
+                is too large becomes the format's largest.
             key: (num_tokens or more, num_kv_heads, head_size).
             value: likewise.
             kv_cache: see :meth:`forward`.
@@ -273,10 +310,11 @@ class FlashAttnRocmImpl(AttentionImpl):
             value.unsqueeze(1),
             slots.remainder(k_cache.shape[1]).to(torch.int32),
             cache_batch_idx=page,
+            **self._scales(layer),
         )
 
     def _attend_cache(
-        self, query: Tensor, key: Tensor, value: Tensor, kv_cache: Tensor, metadata: FlashAttnRocmMetadata
+        self, layer: Any, query: Tensor, kv_cache: Tensor, metadata: FlashAttnRocmMetadata
     ) -> Tensor:
         k_cache, v_cache = self._split(kv_cache)
         out, _ = attend_paged(
@@ -294,12 +332,13 @@ class FlashAttnRocmImpl(AttentionImpl):
                 self.logits_soft_cap,
                 alibi_slopes=self._on(query.device, self.alibi_slopes),
                 sinks=self.sinks,
+                **self._scales(layer),
             ),
         )
         return out
 
     def _attend_itself(
-        self, query: Tensor, key: Tensor, value: Tensor, kv_cache: Tensor, metadata: FlashAttnRocmMetadata
+        self, query: Tensor, key: Tensor, value: Tensor, metadata: FlashAttnRocmMetadata
     ) -> Tensor:
         out: Tensor = flash_attn_varlen_func(
             query,
@@ -319,11 +358,19 @@ class FlashAttnRocmImpl(AttentionImpl):
 
     def _split(self, kv_cache: Tensor) -> tuple[Tensor, Tensor]:
         """K and V, each (num_blocks, block_size, num_kv_heads, head_size), where they lie."""
+        if self.kv_cache_dtype in _OF_BYTES:
+            kv_cache = kv_cache.view(_OF_BYTES[self.kv_cache_dtype])
         if kv_cache.dim() == 5:
             k_cache, v_cache = kv_cache.unbind(1)
             return k_cache, v_cache
         by_tokens = kv_cache.transpose(1, 2)
         return by_tokens[..., : self.head_size], by_tokens[..., self.head_size :]
+
+    def _scales(self, layer: Any) -> dict[str, Tensor]:
+        """One for all keys and one for all values, of a cache of bytes alone."""
+        if self.kv_cache_dtype not in _OF_BYTES:
+            return {}
+        return {"k_scale": layer._k_scale, "v_scale": layer._v_scale}
 
     def _on(self, device: torch.device, slopes: Tensor | None) -> Tensor | None:
         """The slopes on the device of the queries, where they then stay."""

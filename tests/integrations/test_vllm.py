@@ -17,6 +17,11 @@ from tests.kit.vllm_interface import AttentionType, stand_in
 
 _PAGE = 16
 _BLOCKS = 40
+_OF_BYTES = {
+    "fp8": torch.float8_e4m3fn,
+    "fp8_e4m3": torch.float8_e4m3fn,
+    "fp8_e5m2": torch.float8_e5m2,
+}
 
 
 @pytest.fixture
@@ -40,9 +45,14 @@ class Server:
         self._builder = plugin.FlashAttnRocmMetadataBuilder(None, ["layer"], None, torch.device("cpu"))
         shape = plugin.FlashAttnRocmBackend.get_kv_cache_shape(_BLOCKS, _PAGE, heads_kv, head_dim)
         if side_by_side:  # of newer releases: K and V of a head beside each other
-            self._cache = torch.full((_BLOCKS, heads_kv, _PAGE, 2 * head_dim), math.nan, dtype=torch.float16)
+            shape = (_BLOCKS, heads_kv, _PAGE, 2 * head_dim)
+        self._of_bytes = _OF_BYTES.get(options.get("kv_cache_dtype", "auto"))
+        if self._of_bytes:
+            self._cache = torch.full(shape, 0x7F, dtype=torch.uint8)  # NaN in both formats
         else:
             self._cache = torch.full(shape, math.nan, dtype=torch.float16)
+        # The largest numbers lie beyond what the keys' scale gives e4m3.
+        self._layer = SimpleNamespace(_k_scale=torch.tensor(0.005), _v_scale=torch.tensor(0.02))
         self._free = random.Random(1).sample(range(_BLOCKS), _BLOCKS)
         self._pages: dict[int, list[int]] = {}
         self._seen: dict[int, list[torch.Tensor]] = {}
@@ -63,10 +73,10 @@ class Server:
             want.append(self._right(q[rows], sequence))
             first += count
         slot_mapping = torch.tensor(slots + [-1] * padding)
-        self._impl.do_kv_cache_update(None, k, v, self._cache, slot_mapping)
+        self._impl.do_kv_cache_update(self._layer, k, v, self._cache, slot_mapping)
         output = torch.full_like(q, math.nan)
         metadata = self._builder.build(0, self._common(new_tokens, slot_mapping))
-        got = self._impl.forward(None, q, k, v, self._cache, metadata, output)
+        got = self._impl.forward(self._layer, q, k, v, self._cache, metadata, output)
         assert got is output
         return got[:total], torch.cat(want)
 
@@ -79,7 +89,9 @@ class Server:
         return pages[-1] * _PAGE + (len(seen) - 1) % _PAGE
 
     def _right(self, q, sequence):
-        k, v = (torch.stack(x)[None].double() for x in zip(*self._seen[sequence], strict=True))
+        scales = self._layer._k_scale, self._layer._v_scale
+        rows = zip(zip(*self._seen[sequence], strict=True), scales, strict=True)
+        k, v = (self._held(torch.stack(x)[None], scale) for x, scale in rows)
         left, right = self._impl.window_size
         options = {"window_left": left, "window_right": right}
         if self._impl.logits_soft_cap:
@@ -88,6 +100,13 @@ class Server:
             if value is not None:
                 options[name] = value
         return attention(q[None], k, v, causal=True, **options).out[0]
+
+    def _held(self, x, scale):
+        """What the cache makes of keys or values."""
+        if self._of_bytes is None:
+            return x.double()
+        most = torch.finfo(self._of_bytes).max
+        return (x.float() / scale).clamp(-most, most).to(self._of_bytes).double() * scale.double()
 
     def _common(self, new_tokens, slot_mapping):
         counts = torch.tensor([0, *new_tokens.values()], dtype=torch.int32)
@@ -126,6 +145,16 @@ def test_prompts_chunks_and_tokens_in_one_batch(plugin, options, side_by_side):
         assert (got.double() - want).abs().max() < 2e-3
 
 
+@pytest.mark.parametrize("side_by_side", [False, True])
+@pytest.mark.parametrize("kv_cache_dtype", _OF_BYTES)
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_caches_of_bytes_have_the_layers_scales(plugin, kv_cache_dtype, head_dim, side_by_side):
+    server = Server(plugin, head_dim=head_dim, side_by_side=side_by_side, kv_cache_dtype=kv_cache_dtype)
+    for seed, new_tokens in enumerate([{0: 37}, {0: 1, 1: 20}, {1: 3, 0: 1}]):
+        got, want = server.step(new_tokens, seed=10 * seed, padding=seed % 2 * 3)
+        assert (got.double() - want).abs().max() < 4e-3
+
+
 @pytest.mark.parametrize("sliding_window", [None, 5])
 def test_an_encoder_sees_both_sides(plugin, sliding_window):
     impl = plugin.FlashAttnRocmImpl(
@@ -151,8 +180,11 @@ def test_the_profiling_run_gives_zeros(plugin):
 
 
 def test_what_is_not_served_is_refused(plugin):
-    with pytest.raises(NotImplementedError, match="kv_cache_dtype='fp8' must be one of auto, float16"):
-        plugin.FlashAttnRocmImpl(4, 64, 0.125, kv_cache_dtype="fp8")
+    with pytest.raises(NotImplementedError, match="kv_cache_dtype='fp8_inc' must be one of auto, float16"):
+        plugin.FlashAttnRocmImpl(4, 64, 0.125, kv_cache_dtype="fp8_inc")
+    for head_size in (60, 264):
+        with pytest.raises(NotImplementedError, match=f"multiple of 8 and at most 256; it is {head_size}"):
+            plugin.FlashAttnRocmImpl(4, head_size, 0.125, kv_cache_dtype="fp8")
     with pytest.raises(NotImplementedError, match="attn_type='encoder_decoder'"):
         plugin.FlashAttnRocmImpl(4, 64, 0.125, attn_type="encoder_decoder")
     impl, q = plugin.FlashAttnRocmImpl(4, 64, 0.125), randn(3, 4, 64, seed=1)
@@ -170,6 +202,11 @@ def test_the_backend_says_what_it_serves(plugin):
     assert backend.supports_attn_type("decoder")
     assert not backend.supports_attn_type("encoder_decoder")
     assert backend.get_kv_cache_shape(7, 48, 2, 64) == (7, 2, 48, 2, 64)
+    tail = {"block_size": 16, "use_mla": False, "has_sink": True, "use_sparse": False}  # and more by release
+    assert backend.supports_combination(60, torch.bfloat16, "auto", **tail) is None
+    assert backend.supports_combination(128, torch.float16, "fp8", **tail) is None
+    assert "needs a float16 model" in backend.supports_combination(128, torch.bfloat16, "fp8", **tail)
+    assert "it is 60" in backend.supports_combination(60, torch.float16, "fp8_e5m2", **tail)
 
 
 def test_vllm_finds_the_plugin(monkeypatch):
