@@ -4,8 +4,8 @@ For each head dim:
 
 1. of the tiles with plain scores and rows of chunks the one that is quickest on a large problem;
 2. then, for usual head dims and one by one, the tile that shortens the dispatcher's estimate most over a set
-   of problems, small grids and packed sequences among them, as long as that is worth a kernel; tiles that also
-   split keys are weighed with both of their kernels, but for packed sequences;
+   of problems, small grids and packed sequences among them, as long as that is worth a kernel; tiles that
+   also split keys are weighed with both of their kernels, but for packed sequences;
 3. the quickest tile that changes scores, and the quickest that moves single elements, where there are rows of
    such kinds.
 """
@@ -26,11 +26,9 @@ _MOST_ROWS = {32: 4, 64: 3, 128: 3}
 _LEAST_GAIN = 0.015  # of the geometric mean of all problems
 # heads, sequence length, causal, packed: then query blocks are not cut along the keys
 _PROBLEMS = tuple(
-    product(
-        *((1, 2, 4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096, 8192)), (False, True), (False, True)
-    )
+    product(*((4, 8, 16, 32, 64), (128, 256, 512, 1024, 2048, 4096)), (False, True), (False, True))
 )
-_LARGE = (64, 8192, False, False)
+_LARGE = (64, 4096, False, False)
 _ACCESS_AND_SCORES = (("chunks", "plain"), ("chunks", "modified"), ("elements", "modified"))
 
 Problem = tuple[int, int, bool, bool]
