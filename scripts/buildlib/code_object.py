@@ -100,7 +100,7 @@ def check_resources(
     kernels: Sequence[FwdKernel | BwdKernel],
     resources: Mapping[str, KernelResources],
     lds_budget: Mapping[str, int],
-    spills_allowed: bool = False,
+    older_compiler: bool = False,
 ) -> None:
     """Refuses what the compiler accepts in silence: spills, scratch, unplanned LDS, another workgroup.
 
@@ -109,16 +109,17 @@ def check_resources(
         kernels: that it should hold.
         resources: what it says of them, by name.
         lds_budget: bytes that each may take, by name.
-        spills_allowed: name kernels that spill on stderr, and go on. Scratch for anything else is refused.
+        older_compiler: the tiles were not cut for it, so kernels that take scratch or leave room for fewer
+            workgroups, which costs time alone, are named on stderr.
 
     Raises:
         BuildError: names each kernel that breaks a rule, with its numbers.
     """
     faults = []
     for name, found in resources.items():
-        if spills_allowed and _only_spills(found):
+        if older_compiler:
             if found.scratch_bytes:
-                _name_spills(arch, name, found)
+                _name_slow(arch, name, f"takes {found.scratch_bytes} bytes of scratch a lane")
             continue
         rules = {
             "vgpr_spill_count": found.vgpr_spills,
@@ -140,10 +141,11 @@ def check_resources(
             "max_flat_workgroup_size": (found.threads, kernel.tile.threads),
         }
         if arch == _TUNED_FOR and kernel.element == kernel.tile.elements[0]:
-            expected["workgroups_per_cu"] = (
-                workgroups_per_cu(arch, kernel.tile, found),
-                kernel.tile.workgroups_per_cu,
-            )
+            fits, claimed = workgroups_per_cu(arch, kernel.tile, found), kernel.tile.workgroups_per_cu
+            if older_compiler and fits != claimed:
+                _name_slow(arch, kernel.name, f"has room for {fits} workgroups a CU in place of {claimed}")
+            else:
+                expected["workgroups_per_cu"] = (fits, claimed)
         broken = [f"{rule} is {has}, must be {must}" for rule, (has, must) in expected.items() if has != must]
         if broken:
             faults.append(f"{kernel.name}: {', '.join(broken)} ({found.vgprs} VGPRs, {found.sgprs} SGPRs)")
@@ -151,14 +153,8 @@ def check_resources(
         raise BuildError(f"The code object for {arch} breaks the build's rules: {'; '.join(faults)}.")
 
 
-def _name_spills(arch: str, kernel: str, found: KernelResources) -> None:
+def _name_slow(arch: str, kernel: str, what: str) -> None:
     print(
-        f"{kernel} ({arch}) spills {found.vgpr_spills} registers with this compiler, and is slower than "
-        "with clang 18 or newer.",
+        f"{kernel} ({arch}) {what} with this compiler, and is slower than with clang 18 or newer.",
         file=sys.stderr,
     )
-
-
-def _only_spills(found: KernelResources) -> bool:
-    """Whether all scratch is for spilled registers, 4 bytes each, and none for an array."""
-    return found.scratch_bytes <= 4 * found.vgpr_spills + 16

@@ -26,7 +26,7 @@ from buildlib.toolchain import (
     find_linker,
     flags_for_older_compilers,
     hip_include_flags,
-    may_spill,
+    is_older,
 )
 
 # With clang's default for amdhsa the element-wise path for unaligned rows is merged back into one
@@ -77,9 +77,9 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
         code_objects = list(
             pool.map(lambda arch: compile_kernels(arch, source, BUILD / "kernels" / arch), archs)
         )
-    spills_allowed = may_spill(find_device_compiler())
+    older = is_older(find_device_compiler())
     for code_object in code_objects:
-        check_resources(code_object.arch, kernels, code_object.resources, lds_budget, spills_allowed)
+        check_resources(code_object.arch, kernels, code_object.resources, lds_budget, older)
     lib.mkdir(parents=True, exist_ok=True)
     (lib / "kernels.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
     (lib / "kernels.json").write_text(json.dumps(_manifest(kernels, code_objects), indent=1) + "\n")

@@ -25,9 +25,9 @@ _KERNELS = _CONFIG.fwd_kernels()
 _GOOD = KernelResources(233, 60, 0, 0, 0, 4096, _KERNELS[0].tile.threads)
 
 
-def _check(resources, spills_allowed=False):
+def _check(resources, older_compiler=False):
     name = _KERNELS[0].name
-    check_resources("gfx906", _KERNELS[:1], {name: resources}, {name: 4096}, spills_allowed)
+    check_resources("gfx906", _KERNELS[:1], {name: resources}, {name: 4096}, older_compiler)
 
 
 def test_good_kernel_passes():
@@ -50,14 +50,28 @@ def test_broken_rule_names_kernel_and_numbers(field, value, message):
         _check(dataclasses.replace(_GOOD, **{field: value}))
 
 
-def test_an_older_compiler_may_spill_but_not_keep_arrays_in_scratch(capsys):
-    spilling = dataclasses.replace(_GOOD, vgpr_spills=12, scratch_bytes=52)
-    with pytest.raises(BuildError, match="private_segment_fixed_size is 52"):
-        _check(spilling)
-    _check(spilling, spills_allowed=True)
-    assert f"{_KERNELS[0].name} (gfx906) spills 12 registers" in capsys.readouterr().err
-    with pytest.raises(BuildError, match="private_segment_fixed_size is 1408"):
-        _check(dataclasses.replace(spilling, scratch_bytes=1408), spills_allowed=True)
+@pytest.mark.parametrize(
+    ("change", "rule", "named"),
+    [
+        (
+            {"vgpr_spills": 12, "scratch_bytes": 52},
+            "private_segment_fixed_size is 52",
+            "takes 52 bytes of scratch",
+        ),
+        ({"vgprs": 128}, "workgroups_per_cu is 2", "has room for 2 workgroups a CU in place of 1"),
+    ],
+)
+def test_what_an_older_compiler_makes_slower_is_named(change, rule, named, capsys):
+    slow = dataclasses.replace(_GOOD, **change)
+    with pytest.raises(BuildError, match=rule):
+        _check(slow)
+    _check(slow, older_compiler=True)
+    assert f"{_KERNELS[0].name} (gfx906) {named}" in capsys.readouterr().err
+
+
+def test_an_older_compiler_has_the_same_lds():
+    with pytest.raises(BuildError, match="group_segment_fixed_size is 4100"):
+        _check(dataclasses.replace(_GOOD, lds_bytes=4100), older_compiler=True)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,14 @@ for dtype in (torch.float16, torch.bfloat16):
             out, lse, _ = flash_attn_func(q, k, v, causal=True, return_attn_probs=True, **options)
             violations = measure_accuracy(q, k, v, out, lse, causal=True).violations()
             assert not violations, (dtype, head_dim, options, violations)
+q, k, v = (torch.randn(1, n, 2, 64).half().requires_grad_() for n in (150, 170, 170))
+out = flash_attn_func(q, k, v, causal=True)
+want = torch.nn.functional.scaled_dot_product_attention(
+    *(x.double().transpose(1, 2) for x in (q, k, v)), attn_mask=torch.ones(150, 170).tril(20).bool()
+).transpose(1, 2)
+gradients = [torch.autograd.grad(x.double().square().sum(), (q, k, v)) for x in (out, want)]
+for have, expected in zip(*gradients, strict=True):
+    torch.testing.assert_close(have.double(), expected.double(), atol=2e-2, rtol=1e-2)
 print("all right")
 """
 
@@ -46,14 +54,15 @@ def test_kernels_by_the_oldest_clang(tmp_path, monkeypatch):
     monkeypatch.delenv("HIPCC", raising=False)
     toolchain.find_device_compiler.cache_clear()
     try:
-        table = load_config((ARCH,)).fwd_kernels()
-        source = write_instances(tmp_path, table)
+        config = load_config((ARCH,))
+        table = [*config.fwd_kernels(), *config.bwd_kernels()]
+        source = write_instances(tmp_path, table, attn_probs=True)
         built = kernels.compile_kernels(ARCH, source, tmp_path)
-        spills_allowed = toolchain.may_spill(toolchain.find_device_compiler())
+        older = toolchain.is_older(toolchain.find_device_compiler())
     finally:
         toolchain.find_device_compiler.cache_clear()
     lds = {name: found.lds_bytes for name, found in built.resources.items()}
-    check_resources(ARCH, table, built.resources, lds, spills_allowed)
+    check_resources(ARCH, table, built.resources, lds, older)
     package = tmp_path / "package"
     package.mkdir()
     copy = PackageCopy(package)

@@ -49,7 +49,7 @@ def test_an_old_clang_does_not_hide_a_good_one(add_clang):
 def test_what_older_compilers_need(version, flags, spills):
     compiler = toolchain.DeviceCompiler("clang", version, "")
     assert bool(toolchain.flags_for_older_compilers(compiler)) == flags
-    assert toolchain.may_spill(compiler) == spills
+    assert toolchain.is_older(compiler) == spills
 
 
 def test_the_simulator_takes_no_llvm_16(add_clang, apt_offers):
