@@ -190,7 +190,7 @@ void join_splits(const Placement& place, Element element, const DecodeArgs& args
   joined.splits = args.splits;
   joined.head_dim_v = args.head_dim_v;
   const int strips = ceil_div(args.head_dim_v, kJoinColumns);
-  constexpr int kManySplits = 8;  // that a wave loads at once
+  constexpr int kManySplits = 8;                      // that a wave loads at once
   const int rows = joined.heads_q * joined.seqlen_q;  // of a batch item
   const bool few_rows = int64_t{joined.batch} * rows * strips <= device_info(place).compute_units;
   const bool together = few_rows && (balanced || args.splits > kManySplits);
