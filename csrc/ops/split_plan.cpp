@@ -106,6 +106,7 @@ std::vector<SplitPlan> split_plans(const FwdArgs& args, const Tile& tile, int64_
   const int64_t shares = std::min(at_once, kMaxPieces - (items - whole));
   if (whole == items || shares < 2) return {};
   steps.erase(steps.begin(), steps.begin() + whole);
+  if (sum_of(steps) == 0) return {};  // no row sees a key
   const int64_t each = std::min<int64_t>(at_once, kMaxPieces);
   std::vector<SplitPlan> plans = {cut_through(steps, whole, shares), cut_each(steps, whole, each),
                                   cut_each(steps, whole, each / 2)};

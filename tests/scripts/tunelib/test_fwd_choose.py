@@ -53,7 +53,9 @@ def test_what_a_kernel_that_splits_gains_is_no_other_tiles_gain():
         _, row = choose_rows([large, small], 60, lambda trial: True, "simulated", splits)
         return int(re.search(r"better in (\d+)% of", row.why)[1])
 
-    assert share_of_small({large.tile.name}) < 2 / 3 * share_of_small(set())
+    # Half of the problems are packed, and not cut.
+    packed, both = share_of_small(set()), share_of_small({large.tile.name})
+    assert 2 * both - packed < 2 / 3 * packed
 
 
 def test_other_head_dims_have_one_tile():
