@@ -3,16 +3,17 @@
 For each head dim:
 
 1. of the tiles with plain scores and rows of chunks the one that is quickest on a large problem;
-2. then, for usual head dims and one by one, the tile that shortens the dispatcher's estimate most over a set
-   of problems, small grids and packed sequences among them, as long as that is worth a kernel; tiles that
-   also split keys are weighed with both of their kernels, but for packed sequences;
+2. then, for usual head dims, the tiles that together shorten the dispatcher's estimate most over a set of
+   problems, small grids and packed sequences among them, as many as are worth a kernel each; tiles that also
+   split keys are weighed with both of their kernels, but for packed sequences;
 3. the quickest tile that changes scores, and the quickest that moves single elements, where there are rows of
    such kinds.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import product
+from functools import cache
+from itertools import combinations, product
 from typing import Any
 
 import flashattn_rocm._C as _C
@@ -87,16 +88,45 @@ def _choose(
         return []
     text = f"the quickest with the card full of {len(trials)} tiles: {first.tflops:.2f} TFLOPS {where}"
     rows = [row_of(first, text)]
-    chosen = {first.tile.name}
-    while len(rows) < (_MOST_ROWS.get(trials[0].tile.head_dim, 1) if plain else 1):
-        gains = {name: _gain(estimates, chosen, name) for name in by_name.keys() - chosen}
-        order = sorted((name for name in gains if gains[name] > _LEAST_GAIN), key=lambda n: (-gains[n], n))
-        found = _first_that(can_ship, [by_name[name] for name in order])
+    most = _MOST_ROWS.get(trials[0].tile.head_dim, 1) if plain else 1
+    small = _small_tiles(estimates, first.tile.name, most, lambda name: can_ship(by_name[name]))
+    for place, name in enumerate(small):
+        others = {first.tile.name, *small[:place]}
+        rows.append(row_of(by_name[name], _why_small(estimates, others, name)))
+    return rows
+
+
+def _small_tiles(
+    estimates: dict[Problem, Estimates], first: str, most: int, can_ship: Callable[[str], bool]
+) -> list[str]:
+    """The tiles beside the first that together shorten all problems most, the one that does most first.
+
+    Not one after the other: at head_dim 32 the best single one, 48x64 in turns, is not in the best three.
+    """
+    can_ship = cache(can_ship)
+    names = sorted(next(iter(estimates.values())).keys() - {first})
+    chosen: tuple[str, ...] = ()
+    for count in range(1, most):
+        sets = sorted(combinations(names, count), key=lambda some: _mean_log(estimates, {first, *some}))
+        found = next((some for some in sets if all(map(can_ship, some))), None)
         if found is None:
             break
-        rows.append(row_of(found, _why_small(estimates, chosen, found.tile.name)))
-        chosen.add(found.tile.name)
-    return rows
+        gain = _mean_log(estimates, {first, *chosen}) - _mean_log(estimates, {first, *found})
+        if gain <= math.log(1 + _LEAST_GAIN):
+            break
+        chosen = found
+    order: list[str] = []
+    while len(order) < len(chosen):
+        left = sorted(set(chosen) - set(order))
+        order.append(min(left, key=lambda name: _mean_log(estimates, {first, *order, name})))
+    return order
+
+
+def _mean_log(estimates: dict[Problem, Estimates], names: Collection[str]) -> float:
+    """Of the clocks of all problems, each by the quickest of the tiles."""
+    return sum(math.log(min(clocks[name] for name in names)) for clocks in estimates.values()) / len(
+        estimates
+    )
 
 
 def _first_that(can_ship: Callable[[Trial], bool], trials: Sequence[Trial]) -> Trial | None:
@@ -141,11 +171,6 @@ def _speedups(estimates: dict[Problem, Estimates], chosen: set[str], name: str) 
         problem: max(1.0, min(clocks[each] for each in chosen) / clocks[name])
         for problem, clocks in estimates.items()
     }
-
-
-def _gain(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> float:
-    logs = [math.log(speedup) for speedup in _speedups(estimates, chosen, name).values()]
-    return math.exp(sum(logs) / len(logs)) - 1
 
 
 def _why_small(estimates: dict[Problem, Estimates], chosen: set[str], name: str) -> str:
