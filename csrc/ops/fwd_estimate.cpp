@@ -42,7 +42,7 @@ double step_clocks(const FwdKernel& kernel, int64_t together) {
 
 // What a piece of a cut query block takes beside its steps, and at what rate all partial results
 // pass: that of HBM, since with Q, K and V they are more than L2 holds. D128 at B1 H8 S 512 causal:
-// 162 partial results take 95,300 clocks (estimate 94,300), 96 of them 91,100 (93,200).
+// with 162 partial results 95,300 clocks, with 96 of them 91,100.
 constexpr double kPieceClocks = 2500, kMergeClocks = 700, kPartialBytesPerClock = 600;
 
 // Fewer rounds of unequal workgroups are laid out one by one. D64 with 32x128 at B1 H8 S 512
@@ -81,9 +81,11 @@ class ComputeUnit {
     double left;  // a fraction
   };
 
+  // At least one, whatever a configuration claims: work that takes no time would never end.
   double clocks(const Work& work) const {
-    return kernel_->clocks.fixed + work.other +
-           static_cast<double>(work.steps) * step_clocks(*kernel_, std::ssize(residents_));
+    const double step = step_clocks(*kernel_, std::ssize(residents_));
+    return std::max(1.0,
+                    kernel_->clocks.fixed + work.other + static_cast<double>(work.steps) * step);
   }
 
   const FwdKernel* kernel_;

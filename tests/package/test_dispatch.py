@@ -52,6 +52,14 @@ def test_the_kind_of_call_counts():
     assert "elements" in unaligned
 
 
+def test_rows_that_claim_to_take_no_time_are_weighed_too():
+    """Query blocks that see no key, by clocks that a configuration may hold."""
+    clocks = {"fixed": 0, "step": 0, "step_full": 0}
+    rows = [{**row, "clocks": clocks} for row in _C.fwd_kernels() if row["head_dim"] == 64]
+    ranking = _C.rank_fwd(1, 1000, 64, 8, 8, 64, True, rows=rows)
+    assert all(row["estimated_clocks"] > 0 for row in ranking)
+
+
 def test_a_large_problem_takes_a_larger_tile_than_a_small_one():
     small, large = (
         explain_dispatch(head_dim=128, seqlen_q=s, heads=h, **_CARD)[0] for s, h in ((128, 2), (8192, 64))
