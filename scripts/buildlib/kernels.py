@@ -67,7 +67,10 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     """
     archs = target_archs(os.environ)
     config = load_config(archs)
-    fwd, bwd = config.fwd_kernels(), config.bwd_kernels()
+    older = is_older(find_device_compiler())
+    fwd, bwd = config.fwd_kernels(), [k for k in config.bwd_kernels() if not (older and k.element == "f32")]
+    if older:
+        _say("without the backward in fp32, whose dq and dk clang 16 makes zeros; clang 18 and newer have it")
     kernels: list[FwdKernel | BwdKernel] = [*fwd, *bwd]
     source = write_instances(GENERATED, kernels, attn_probs=True)
     write_fwd_table(GENERATED, fwd)
@@ -77,7 +80,6 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
         code_objects = list(
             pool.map(lambda arch: compile_kernels(arch, source, BUILD / "kernels" / arch), archs)
         )
-    older = is_older(find_device_compiler())
     for code_object in code_objects:
         check_resources(code_object.arch, kernels, code_object.resources, lds_budget, older)
     lib.mkdir(parents=True, exist_ok=True)
