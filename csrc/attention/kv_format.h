@@ -6,6 +6,7 @@
 #include "gcn/buffer_narrow.h"
 #include "gcn/fp8.h"
 #include "gcn/int8.h"
+#include "gcn/math.h"
 
 namespace flashattn {
 
@@ -35,7 +36,7 @@ struct ByteChunk {
   __device__ static Type load(const gcn::BufferResource& rows, int offset, int uniform_offset) {
     return gcn::load_bytes8(rows, offset, uniform_offset);
   }
-  __device__ static float scale(float x) { return __builtin_amdgcn_ldexpf(x, exponent); }
+  __device__ static float scale(float x) { return gcn::ldexp(x, exponent); }
 };
 
 // Numbers of a row that has a scale of its own are multiplied so that its largest becomes

@@ -27,7 +27,7 @@ struct FwdSplit {
   float* partial_o;    // [slots, block_m, head_dim_v of the tile]
   float* partial_lse;  // [slots, block_m]
   uint64_t* arrivals;  // [slots, waves], of which a query block uses its first slot's
-  uint64_t launch;     // attention/arrivals.h
+  uint64_t launch;     // gcn/arrivals.h
   int32_t whole;       // workgroups that have a query block each; then come the pieces
   SplitPiece pieces[kMaxPieces];
 };

@@ -90,7 +90,7 @@ constexpr int decode_lds_bytes(const DecodeTile& tile, Element element) {
   const int passes = tile.rows / tile.pass_rows();
   const int join = tile.waves * tile.key_groups() * kJoinRows * tile.head_dim * word +
                    tile.waves * (passes * kWaveSize + 2 * tile.rows) * word + tile.rows * word;
-  const int item = 32;
+  const int item = 8 * word;  // DecodeItem (attention/decode_shape.h): 7 numbers, and its alignment
   return (loop > join ? loop : join) + item;
 }
 

@@ -71,6 +71,10 @@ __device__ inline void scale_by(float& x, float factor) {
 }
 
 __device__ inline float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
+// x * 2^exponent. LLVM 16 makes a library's call of __builtin_ldexpf.
+__device__ inline float ldexp(float x, int exponent) {
+  return __builtin_amdgcn_ldexpf(x, exponent);
+}
 __device__ inline float square_root(float x) { return __builtin_amdgcn_sqrtf(x); }
 
 // A product in which 0 times anything, also inf or NaN, is 0.

@@ -2,8 +2,8 @@
 // each come some with a piece of one (core/fwd_split.h).
 #pragma once
 
-#include "attention/arrivals.h"
 #include "core/fwd_split.h"
+#include "gcn/arrivals.h"
 #include "kernels/fwd.h"
 
 namespace flashattn {
@@ -29,7 +29,7 @@ __device__ inline void fwd_split(const SplitFwdArgs& args) {
   const bool whole = piece.slots == 1;
   if (!whole) {
     block.store_partial(partial(piece.slot));
-    if (!comes_last(split.arrivals + first_slot * T.waves + wave, split.launch, piece.slots))
+    if (!gcn::comes_last(split.arrivals + first_slot * T.waves + wave, split.launch, piece.slots))
       return;
   }
   block.store_merged(whole ? 0 : piece.slots, [&](int i) { return partial(first_slot + i); });

@@ -1,4 +1,4 @@
-"""Which wave comes last (csrc/attention/arrivals.h), in a kernel of its own."""
+"""Which wave comes last (csrc/gcn/arrivals.h), in a kernel of its own."""
 
 import re
 import struct
@@ -14,14 +14,14 @@ from tests.kit.hip import Buffer, Module, simulator
 GROUPS, WAVES, LANES = 7, 2, 64
 LAUNCH = (1 << 56) - 1  # the largest name
 SOURCE = """
-#include "attention/arrivals.h"
+#include "gcn/arrivals.h"
 
 // Each wave leaves a number a lane; the last of those with the same number in their workgroups adds all.
 extern "C" __global__ void FLASHATTN_WORKGROUP(128)
     meet(uint64_t* words, uint64_t launch, uint32_t groups, uint32_t* left, uint32_t* sums, uint32_t* last) {
   const int wave = flashattn::gcn::wave_id(), lane = flashattn::gcn::lane_id();
   left[(blockIdx.x * 2 + wave) * 64 + lane] = 1000 * blockIdx.x + threadIdx.x;
-  if (!flashattn::comes_last(words + wave, launch, groups)) return;
+  if (!flashattn::gcn::comes_last(words + wave, launch, groups)) return;
   uint32_t sum = 0;
   for (uint32_t group = 0; group < groups; ++group) sum += left[(group * 2 + wave) * 64 + lane];
   sums[wave * 64 + lane] = sum;
