@@ -65,7 +65,17 @@ def _choose_backward(trials: Sequence[Trial], choice: Choice) -> list[BwdTile]:
     return bwd_choose.choose_rows(trials, choice.fit, choice.where, choice.config.bwd)
 
 
-# Blocks from the narrowest that a wave can hold to twice what any row ships with: extremes show what binds.
+# Of both passes. Blocks from the narrowest that a wave can hold to twice what any row ships with: extremes
+# show what binds.
+_AXES = {
+    "block_m": (8, 16, 32, 48, 64, 96, 128, 192, 256),
+    "block_n": (16, 32, 64, 96, 128),
+    "waves": (2, 4, 8),
+    "p_keys": (16, 32, 64, 96, 128),
+    "operands": ("streamed", "on_demand"),
+}
+_USUAL = ((32, 48, 64, 96, 128, 192), (32, 64, 128))  # block_m, block_n
+
 FORWARD = Pass(
     name="fwd",
     space=Space(
@@ -73,16 +83,8 @@ FORWARD = Pass(
         rows=lambda config: config.fwd,
         lds_budget=_C.fwd_lds_budget,
         plain=(_PLAIN,),
-        axes={
-            "block_m": (8, 16, 32, 48, 64, 96, 128, 192, 256),
-            "block_n": (16, 32, 64, 96, 128),
-            "waves": (2, 4, 8),
-            "p_keys": (16, 32, 64, 96, 128),
-            "kv": ("apart", "in_turns"),
-            "operands": ("streamed", "on_demand"),
-            "rescale": ("lazy", "always"),
-        },
-        usual=((32, 48, 64, 96, 128, 192), (32, 64, 128)),
+        axes={**_AXES, "kv": ("apart", "in_turns"), "rescale": ("lazy", "always")},
+        usual=_USUAL,
         usual_others=((64,), (32, 64)),
     ),
     bench=ForwardBench,
@@ -97,14 +99,8 @@ BACKWARD = Pass(
         rows=lambda config: config.bwd,
         lds_budget=_C.bwd_lds_budget,
         plain=(("dq", *_PLAIN), ("dkdv", *_PLAIN)),
-        axes={
-            "block_m": (8, 16, 32, 48, 64, 96, 128, 192, 256),
-            "block_n": (16, 32, 64, 96, 128),
-            "waves": (2, 4, 8),
-            "p_keys": (16, 32, 64, 96, 128),
-            "operands": ("streamed", "on_demand"),
-        },
-        usual=((32, 48, 64, 96, 128, 192), (32, 64, 128)),
+        axes=_AXES,
+        usual=_USUAL,
         usual_others=((32, 64), (32, 64)),
         every_p_keys=True,  # more of P at a time gained nothing (docs/tuning/bwd.md, row 10)
         rows_by_element=True,
