@@ -68,7 +68,7 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     archs = target_archs(os.environ)
     config = load_config(archs)
     older = is_older(find_device_compiler())
-    fwd, bwd = config.fwd_kernels(), [k for k in config.bwd_kernels() if not (older and k.element == "f32")]
+    fwd, bwd = config.fwd_kernels(), right_backward_kernels(config, older)
     if older:
         _say("without the backward in fp32, whose dq and dk clang 16 makes zeros; clang 18 and newer have it")
     kernels: list[FwdKernel | BwdKernel] = [*fwd, *bwd]
@@ -86,6 +86,11 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     (lib / "kernels.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
     (lib / "kernels.json").write_text(json.dumps(_manifest(kernels, code_objects), indent=1) + "\n")
     return archs
+
+
+def right_backward_kernels(config: TileConfig, older_compiler: bool) -> list[BwdKernel]:
+    """Those that the compiler makes right: see is_older."""
+    return [kernel for kernel in config.bwd_kernels() if not (older_compiler and kernel.element == "f32")]
 
 
 def _say(text: str) -> None:

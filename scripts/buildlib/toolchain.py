@@ -69,9 +69,9 @@ def is_older(compiler: DeviceCompiler) -> bool:
     """Whether a spill is the compiler's fault rather than the tile's.
 
     The tiles are cut for the register allocator of LLVM 18 and newer. With 16 two kernels of D80 spill 15
-    registers, three of the fp32 backward at D512 take scratch, and one kernel of D64 needs 131 VGPRs, 3 too
-    many for two workgroups a compute unit; all of that costs time alone. But dQ and dK of the fp32 backward
-    are zeros with 16, at every -O; the cause was not found, and 17 not tried: those kernels are left out.
+    registers, and one of D64 needs 131 VGPRs, 3 too many for two workgroups a compute unit; that costs time
+    alone. But dQ and dK of the fp32 backward are zeros with 16, at every -O; the cause was not found, and 17
+    not tried: those kernels are left out.
     """
     return compiler.llvm_version < 18
 
