@@ -5,18 +5,25 @@
 #include "attention/kv_format.h"
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
-#include "gcn/buffer_io.h"
+#include "gcn/buffer_narrow.h"
 #include "gcn/global_io.h"
 #include "gcn/scalar_io.h"
 #include "gcn/vec.h"
 
 namespace flashattn {
 
-// Up to 16 keys from one on, in one item of the cache.
+// Up to kPageMultiple keys from one on, in one item of the cache. Unsigned: a product of 32 bits by
+// 32 is two scalar instructions then, of signed numbers seven.
 struct CachePlace {
-  int item;
-  int row;   // of the item
-  int held;  // keys that exist; 0 or less: none
+  uint32_t item;
+  uint32_t row;   // of the item
+  int held;       // keys that exist; 0 or less: none
+  uint32_t some;  // all bits, or none where no key exists
+
+  // From the first key that exists to `last` bytes of the last one.
+  __device__ uint32_t bytes(uint32_t row_bytes, uint32_t last) const {
+    return (held * row_bytes - row_bytes + last) & some;
+  }
 };
 
 class CacheRows {
@@ -51,9 +58,12 @@ class CacheRows {
 
   __device__ CachePlace place(int key, int end, int item) const {
     const bool exists = static_cast<uint32_t>(item) < static_cast<uint32_t>(cache_.items);
-    return {.item = item,
-            .row = table_ == nullptr ? first_ + key : key - page(key) * cache_.page_size,
-            .held = exists ? end - key : 0};
+    const int left = exists ? end - key : 0;
+    const int row = table_ == nullptr ? first_ + key : key - page(key) * cache_.page_size;
+    return {.item = static_cast<uint32_t>(item),
+            .row = static_cast<uint32_t>(row),
+            .held = left < kPageMultiple ? left : kPageMultiple,
+            .some = left > 0 ? ~0u : 0u};
   }
 
  private:
@@ -71,50 +81,48 @@ class CacheRows {
 
 inline constexpr uint32_t kOutside = 0x80000000u;  // offset of lanes that load zeros
 
-// A lane's chunks of K, or of V: the same columns of kKeys keys of a step.
-template <DecodeTile T, KvFormat F>
+// A lane's chunks of K, or of V: the same columns of some keys of a step.
+template <DecodeTile T, KvFormat F, ChunkLayout L>
 class ChunkReader {
-  using Chunk = KvChunk<F>;
-  static constexpr int kBytes = Chunk::kElementBytes;
+  static constexpr int kBytes = KvNumbers<F>::kElementBytes;
 
  public:
+  using Chunk = KvChunk<F, L.columns>;
+
   __device__ ChunkReader(const TensorView& x, int head, int columns, int chunk, int group)
       : base_(static_cast<const char*>(x.data) + head * x.head_stride * kBytes),
-        item_stride_(x.batch_stride),
-        row_stride_(x.row_stride),
+        item_bytes_(static_cast<uint64_t>(x.batch_stride) * kBytes),
+        row_bytes_(static_cast<uint32_t>(x.row_stride) * kBytes),
         columns_(columns),
-        column_(chunk * 8),
+        column_(chunk * L.columns),
         group_(group),
-        offset_(column_ < columns ? group * row_bytes() + column_ * kBytes : kOutside) {}
+        offset_(column_ < columns ? group * row_bytes_ + column_ * kBytes : kOutside) {}
 
-  __device__ void read(const CachePlace& place, typename Chunk::Type (&x)[T.keys_of_lane()]) const {
-    const int held = place.held < T.step_keys() ? place.held : T.step_keys();
-    const char* const first =
-        base_ +
-        (place.item * item_stride_ + static_cast<int64_t>(place.row) * row_stride_) * kBytes;
+  __device__ void read(const CachePlace& place, Chunk (&x)[L.loads]) const {
+    const char* const first = base_ + place.item * item_bytes_ + uint64_t{place.row} * row_bytes_;
     if constexpr (T.access == Access::chunks) {
-      const uint32_t bytes = held > 0 ? (held - 1) * row_bytes() + columns_ * kBytes : 0;
-      const gcn::BufferResource rows = gcn::buffer(first, bytes);
+      const gcn::BufferResource rows =
+          gcn::buffer(first, place.bytes(row_bytes_, columns_ * kBytes));
 #pragma unroll
-      for (int u = 0; u < T.keys_of_lane(); ++u)
-        x[u] = Chunk::load(rows, offset_, u * T.key_groups() * row_bytes());
+      for (int u = 0; u < L.loads; ++u)
+        x[u] = gcn::load_words<Chunk>(rows, offset_, u * L.groups * row_bytes_);
     } else {
       static_assert(F == KvFormat::plain);
-      const auto* const elements = reinterpret_cast<const gcn::half*>(first);
 #pragma unroll
-      for (int u = 0; u < T.keys_of_lane(); ++u) {
-        const int key = u * T.key_groups() + group_;
-        x[u] = gcn::load_elements(elements + key * row_stride_ + column_,
-                                  key < held ? columns_ - column_ : 0);
+      for (int u = 0; u < L.loads; ++u) {
+        const int key = u * L.groups + group_;
+        x[u] = __builtin_bit_cast(
+            Chunk, gcn::load_elements<L.columns>(
+                       reinterpret_cast<const gcn::half*>(first + key * row_bytes_) + column_,
+                       key < place.held ? columns_ - column_ : 0));
       }
     }
   }
 
  private:
-  __device__ uint32_t row_bytes() const { return static_cast<uint32_t>(row_stride_) * kBytes; }
-
   const char* base_;
-  int64_t item_stride_, row_stride_;
+  uint64_t item_bytes_;
+  uint32_t row_bytes_;
   int columns_, column_, group_;
   uint32_t offset_;
 };
@@ -130,14 +138,13 @@ class RopeReader {
         row_stride_(k.row_stride),
         offset_(lane < T.rope / 2 ? lane * sizeof(gcn::half2) : kOutside) {}
 
-  __device__ void read(const CachePlace& place, gcn::half2 (&x)[T.keys_of_lane()]) const {
-    const int held = place.held < T.step_keys() ? place.held : T.step_keys();
+  __device__ void read(const CachePlace& place, gcn::half2 (&x)[T.keys().loads]) const {
     const auto row_bytes = static_cast<uint32_t>(row_stride_ * sizeof(gcn::half));
-    const uint32_t bytes = held > 0 ? (held - 1) * row_bytes + T.rope * sizeof(gcn::half) : 0;
-    const gcn::BufferResource rows = gcn::buffer(
-        base_ + place.item * item_stride_ + static_cast<int64_t>(place.row) * row_stride_, bytes);
+    const gcn::BufferResource rows =
+        gcn::buffer(base_ + place.item * item_stride_ + place.row * row_stride_,
+                    place.bytes(row_bytes, T.rope * sizeof(gcn::half)));
 #pragma unroll
-    for (int u = 0; u < T.keys_of_lane(); ++u)
+    for (int u = 0; u < T.keys().loads; ++u)
       x[u] = __builtin_bit_cast(gcn::half2, gcn::load_float(rows, offset_, u * row_bytes));
   }
 
@@ -151,26 +158,23 @@ class RopeReader {
 class ScaleReader {
  public:
   __device__ ScaleReader(const KvScales& scales, int head)
-      : base_(scales.data + head * scales.head_stride),
-        item_stride_(scales.item_stride),
+      : base_(reinterpret_cast<const char*>(scales.data + head * scales.head_stride)),
+        item_bytes_(static_cast<uint64_t>(scales.item_stride) * sizeof(float)),
         row_bytes_(static_cast<uint32_t>(scales.row_stride) * sizeof(float)) {}
 
   // Of keys first, first + apart, ..
   template <int n>
   __device__ void read(const CachePlace& place, int first, int apart, float (&x)[n]) const {
-    const int held = place.held < kPageMultiple ? place.held : kPageMultiple;
-    const uint32_t bytes = held > 0 ? (held - 1) * row_bytes_ + sizeof(float) : 0;
-    const auto* const from = reinterpret_cast<const char*>(base_ + place.item * item_stride_) +
-                             int64_t{place.row} * row_bytes_;
-    const gcn::BufferResource rows = gcn::buffer(from, bytes);
+    const char* const from = base_ + place.item * item_bytes_ + uint64_t{place.row} * row_bytes_;
+    const gcn::BufferResource rows = gcn::buffer(from, place.bytes(row_bytes_, sizeof(float)));
 #pragma unroll
     for (int i = 0; i < n; ++i)
       x[i] = gcn::load_float(rows, first * row_bytes_, i * apart * row_bytes_);
   }
 
  private:
-  const float* base_;
-  int64_t item_stride_;
+  const char* base_;
+  uint64_t item_bytes_;
   uint32_t row_bytes_;
 };
 

@@ -1,9 +1,11 @@
 // The products of decode: scores of a pass of rows, and O += P V, for the chunks that a lane holds.
 // fp16 runs on dot2: pairs of columns, pairs of keys. bf16 is unpacked to fp32 and multiplied
-// there, at half the rate and exactly; memory still takes longer.
+// there, at half the rate and exactly; memory still takes longer. Keys come as
+// parts of 8 columns, values as chunks of the format that Numbers is of.
 #pragma once
 
 #include "attention/decode_shape.h"
+#include "attention/kv_format.h"
 #include "attention/lds_storage.h"
 #include "gcn/bf16.h"
 #include "gcn/math.h"
@@ -21,27 +23,35 @@ template <DecodeTile T>
 class DecodeProducts<T, Element::f16> {
   using S = DecodeShape<T>;
   using Storage = DecodeLoopStorage<T, Element::f16>;
-  using Chunks = const gcn::half8 (&)[S::kKeys];
+  using Keys = const gcn::half8 (&)[S::kKeys * S::kParts];
 
  public:
-  __device__ static void store_q(Storage& lds, int row, int chunk, gcn::half8 x) {
-    lds_write(&lds.q[row][chunk * 8], x);
+  // Columns [8 i, 8 i + 8). The first parts of all chunks of a row, then the others: lanes that
+  // read them meet no LDS bank twice.
+  __device__ static void store_q(Storage& lds, int row, int i, gcn::half8 x) {
+    lds_write(&lds.q[row][(i % S::kParts * S::kLanes + i / S::kParts) * 8], x);
   }
 
   // s[row][key]: this lane's share of the products of rows [first_row, first_row + kPassRows). Rows
   // of Q are read two ahead, and no earlier: the registers are O's.
-  __device__ static void scores(const Storage& lds, int first_row, int chunk, Chunks k,
+  __device__ static void scores(const Storage& lds, int first_row, int chunk, Keys k,
                                 float (&s)[S::kPassRows * S::kKeys]) {
+    constexpr int reads = S::kPassRows * S::kParts;
     gcn::half8 q[3];
     const auto read = [&](int i) {
-      q[i % 3] = lds_read<gcn::half8>(&lds.q[first_row + i][chunk * 8]);
+      const int row = first_row + i / S::kParts, part = i % S::kParts;
+      q[i % 3] = lds_read<gcn::half8>(&lds.q[row][(part * S::kLanes + chunk) * 8]);
     };
     read(0);
     read(1);
-    static_for<S::kPassRows>([&](auto i) {
-      if (i + 2 < S::kPassRows) read(i + 2);
+    static_for<reads>([&](auto i) {
+      constexpr int row = i / S::kParts, part = i % S::kParts;
+      if (i + 2 < reads) read(i + 2);
 #pragma unroll
-      for (int u = 0; u < S::kKeys; ++u) s[i * S::kKeys + u] = product(q[i % 3], k[u]);
+      for (int u = 0; u < S::kKeys; ++u) {
+        float& x = s[row * S::kKeys + u];
+        x = product(q[i % 3], k[u * S::kParts + part], part == 0 ? 0.0f : x);
+      }
       gcn::pin_schedule();
     });
   }
@@ -51,41 +61,43 @@ class DecodeProducts<T, Element::f16> {
     return gcn::dot2(lds_read<gcn::half2>(&lds.q[row][2 * pair]), k, acc);
   }
 
-  __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {
-    auto* const pair = reinterpret_cast<gcn::half*>(&lds.p[wave][group][key / 2][row]);
-    pair[key % 2] = static_cast<gcn::half>(p);
+  // Of a key of the step.
+  __device__ static void store_p(Storage& lds, int wave, int key, int row, float p) {
+    const int group = key % S::kOfValues.groups, load = key / S::kOfValues.groups;
+    auto* const pair = reinterpret_cast<gcn::half*>(&lds.p[wave][group][load / 2][row]);
+    pair[load % 2] = static_cast<gcn::half>(p);
   }
 
-  __device__ static void accumulate(const Storage& lds, int wave, int group, Chunks v,
-                                    float (&o)[T.rows][8]) {
-    constexpr int reads = S::kKeys / 2 * T.rows / 4;  // each of 4 rows and a pair of keys
+  template <class Numbers, class Chunk>
+  __device__ static void accumulate(const Storage& lds, int wave, int group,
+                                    const Chunk (&v)[S::kValues], float (&o)[T.rows][S::kColumns]) {
+    constexpr int reads = S::kValues / 2 * T.rows / 4;  // each of 4 rows and a pair of keys
     gcn::pairs4 p[2];
     const auto read = [&](int i) {
       p[i % 2] = lds_read<gcn::pairs4>(&lds.p[wave][group][i * 4 / T.rows][i * 4 % T.rows]);
     };
-    gcn::half2 pairs[8];
+    gcn::half2 pairs[S::kColumns];
     read(0);
     static_for<reads>([&](auto i) {
       constexpr int u = i * 4 / T.rows * 2, first = i * 4 % T.rows;
       if (i + 1 < reads) read(i + 1);
-      if constexpr (first == 0) interleave(v[u], v[u + 1], pairs);
+      if constexpr (first == 0) {
+        constexpr int words = sizeof(Chunk) / 4;
+#pragma unroll
+        for (int w = 0; w < words; ++w)
+          Numbers::pair(v[u][w], v[u + 1][w], &pairs[w * (S::kColumns / words)]);
+      }
 #pragma unroll
       for (int r = 0; r < 4; ++r)
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < S::kColumns; ++e)
           o[first + r][e] = gcn::dot2(gcn::as_half2(p[i % 2][r]), pairs[e], o[first + r][e]);
       gcn::pin_schedule();
     });
   }
 
  private:
-  __device__ static void interleave(gcn::half8 a, gcn::half8 b, gcn::half2 (&pairs)[8]) {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) pairs[e] = gcn::half2{a[e], b[e]};
-  }
-
-  __device__ static float product(gcn::half8 a, gcn::half8 b) {
-    float x = 0.0f;
+  __device__ static float product(gcn::half8 a, gcn::half8 b, float x) {
 #pragma unroll
     for (int e = 0; e < 8; e += 2) x = gcn::dot2({a[e], a[e + 1]}, {b[e], b[e + 1]}, x);
     return x;
@@ -96,7 +108,8 @@ template <DecodeTile T>
 class DecodeProducts<T, Element::bf16> {
   using S = DecodeShape<T>;
   using Storage = DecodeLoopStorage<T, Element::bf16>;
-  using Chunks = const gcn::half8 (&)[S::kKeys];
+  using Keys = const gcn::half8 (&)[S::kKeys];
+  static_assert(S::kParts == 1, "k_columns");
   static constexpr int kUpper = T.columns_q() / 2;
 
  public:
@@ -109,7 +122,7 @@ class DecodeProducts<T, Element::bf16> {
     lds_write(&lds.q[row][kUpper + chunk * 4], float4v{f[4], f[5], f[6], f[7]});
   }
 
-  __device__ static void scores(const Storage& lds, int first_row, int chunk, Chunks k,
+  __device__ static void scores(const Storage& lds, int first_row, int chunk, Keys k,
                                 float (&s)[S::kPassRows * S::kKeys]) {
     float f[S::kKeys][8];
 #pragma unroll
@@ -141,18 +154,20 @@ class DecodeProducts<T, Element::bf16> {
     return __builtin_fmaf(q[1], __builtin_bit_cast(float, bits & 0xffff0000u), acc);
   }
 
-  __device__ static void store_p(Storage& lds, int wave, int group, int key, int row, float p) {
-    lds.p[wave][group][key][row] = __builtin_bit_cast(uint32_t, p);
+  __device__ static void store_p(Storage& lds, int wave, int key, int row, float p) {
+    const int group = key % S::kOfValues.groups, load = key / S::kOfValues.groups;
+    lds.p[wave][group][load][row] = __builtin_bit_cast(uint32_t, p);
   }
 
-  __device__ static void accumulate(const Storage& lds, int wave, int group, Chunks v,
-                                    float (&o)[T.rows][8]) {
-    constexpr int reads = S::kKeys * T.rows / 4;  // each of 4 rows and a key
+  template <class Numbers, class Chunk>
+  __device__ static void accumulate(const Storage& lds, int wave, int group,
+                                    const Chunk (&v)[S::kValues], float (&o)[T.rows][S::kColumns]) {
+    constexpr int reads = S::kValues * T.rows / 4;  // each of 4 rows and a key
     float4v p[2];
     const auto read = [&](int i) {
       p[i % 2] = lds_read<float4v>(&lds.p[wave][group][i * 4 / T.rows][i * 4 % T.rows]);
     };
-    float f[8];
+    float f[S::kColumns];
     read(0);
     static_for<reads>([&](auto i) {
       constexpr int first = i * 4 % T.rows;
@@ -161,17 +176,18 @@ class DecodeProducts<T, Element::bf16> {
 #pragma unroll
       for (int r = 0; r < 4; ++r)
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < S::kColumns; ++e)
           o[first + r][e] = __builtin_fmaf(p[i % 2][r], f[e], o[first + r][e]);
       gcn::pin_schedule();
     });
   }
 
  private:
-  __device__ static void unpack(gcn::half8 x, float (&f)[8]) {
-    const auto pairs = __builtin_bit_cast(gcn::pairs4, x);
+  template <class Pairs, int n>
+  __device__ static void unpack(Pairs x, float (&f)[n]) {
+    const auto pairs = __builtin_bit_cast(gcn::Words<n / 2>, x);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < n / 2; ++i) {
       f[2 * i] = gcn::bf16_to_float(pairs[i]);
       f[2 * i + 1] = __builtin_bit_cast(float, pairs[i] & 0xffff0000u);
     }

@@ -1,9 +1,10 @@
 // What a workgroup of decode takes, and how its tile is spread over the lanes of a wave.
 //
-// Lane c of a group of kLanes lanes holds columns [8 c, 8 c + 8) of one key, as they come from
-// memory: 16 bytes. A step of a wave is kKeys such loads of K and of V; load u brings key
-// u * kGroups + g for group g. Products of all rows with the keys are then sums over kLanes lanes,
-// which share them out: each lane ends with kScores scores of one row of each pass.
+// Lane c of a group of kLanes lanes holds a chunk of neighbouring columns of one key, as it comes
+// from memory. A step of a wave is kKeys such loads; load u brings key u * kGroups + g for group g.
+// Products of all rows with the keys are then sums over kLanes lanes, which share them out: each
+// lane ends with kScores scores of one row of each pass. V comes likewise, with chunks of its own:
+// each lane adds up O of its columns over the keys of its group.
 #pragma once
 
 #include "attention/batch_of_grid.h"
@@ -19,9 +20,13 @@ namespace flashattn {
 
 template <DecodeTile T>
 struct DecodeShape {
-  static constexpr int kLanes = T.lanes_per_key();
-  static constexpr int kGroups = T.key_groups();
-  static constexpr int kKeys = T.keys_of_lane();
+  static constexpr ChunkLayout kOfKeys = T.keys(), kOfValues = T.values();
+  static constexpr int kLanes = kOfKeys.lanes;
+  static constexpr int kGroups = kOfKeys.groups;
+  static constexpr int kKeys = kOfKeys.loads;
+  static constexpr int kParts = T.k_columns / 8;  // of a chunk of K
+  static constexpr int kValues = kOfValues.loads;
+  static constexpr int kColumns = T.v_columns;
   static constexpr int kStepKeys = T.step_keys();
   static constexpr int kPassRows = T.pass_rows();
   static constexpr int kPasses = T.rows / kPassRows;
@@ -31,7 +36,10 @@ struct DecodeShape {
 
   static_assert(kLanes == 8 || kLanes == 16 || kLanes == 32 || kLanes == 64, "head_dim");
   static_assert(T.rows % kPassRows == 0 && kPassRows <= kFold, "rows");
+  static_assert(T.k_columns % 8 == 0, "k_columns");
+  static_assert(kOfValues.lanes <= kWaveSize && kValues % 2 == 0, "v_columns");
   static_assert(T.rope == 0 || (kGroups == 1 && T.rope / 2 <= kWaveSize), "rope");
+  static_assert(T.rope == 0 || T.k_columns == T.v_columns, "rope: keys are values");
   static_assert(kScores >= 1 && kScores <= kKeys && kPageMultiple % kStepKeys == 0);
 };
 
@@ -84,6 +92,8 @@ struct DecodeLane {
 
   __device__ int chunk() const { return id % S::kLanes; }  // of the row of a key
   __device__ int group() const { return id / S::kLanes; }
+  __device__ int value_chunk() const { return id % S::kOfValues.lanes; }
+  __device__ int value_group() const { return id / S::kOfValues.lanes; }
   __device__ int row() const { return id % S::kFold / S::kRowLanes; }  // of a pass
   // Key of score j in the step.
   __device__ int key(int j) const { return (first_key() + j) * S::kGroups + group(); }
@@ -92,16 +102,16 @@ struct DecodeLane {
   }  // of the lane's
 };
 
-// In LDS: Q as the products want it, bf16 as fp32, and for each wave and group of lanes the
-// probabilities: pairs of keys in fp16, or single ones in fp32.
+// In LDS: Q as the products want it, bf16 as fp32, and for each wave and group of lanes that hold a
+// value the probabilities: pairs of keys in fp16, or single ones in fp32.
 template <DecodeTile T, Element E>
 struct DecodeLoopStorage {
   using S = DecodeShape<T>;
-  static constexpr int kWords = E == Element::f16 ? S::kKeys / 2 : S::kKeys;
+  static constexpr int kWords = E == Element::f16 ? S::kValues / 2 : S::kValues;
   using QElement = std::conditional_t<E == Element::f16, gcn::half, float>;
 
   alignas(16) QElement q[T.rows][T.columns_q()];
-  alignas(16) uint32_t p[T.waves][S::kGroups][kWords][T.rows];
+  alignas(16) uint32_t p[T.waves][S::kOfValues.groups][kWords][T.rows];
   float most[T.waves][kWaveSize];
   float factor[T.waves][S::kPassRows];
 };
@@ -111,7 +121,7 @@ template <DecodeTile T>
 struct DecodeJoinStorage {
   using S = DecodeShape<T>;
 
-  alignas(16) float o[T.waves * S::kGroups][kJoinRows][T.head_dim];
+  alignas(16) float o[T.waves * S::kOfValues.groups][kJoinRows][T.head_dim];
   float sum[S::kPasses][T.waves][kWaveSize];
   float shift[T.waves][T.rows];
   float weight[T.waves][T.rows];

@@ -6,6 +6,15 @@
 
 namespace flashattn {
 
+// How a step's keys, or its values, come to the lanes of a wave: neighbours take `columns` columns
+// each of one row, `groups` rows by one instruction, `loads` instructions for a step.
+struct ChunkLayout {
+  int columns;
+  int lanes;  // of a row
+  int groups;
+  int loads;
+};
+
 struct DecodeTile {
   int head_dim;  // columns of Q, K, V and O; rows of fewer are padded with zeros
   int rows;      // query rows (tokens x query heads of one key head) of a workgroup
@@ -15,18 +24,27 @@ struct DecodeTile {
   // more columns of Q and K, which have been turned by their positions, follow. 0: V is a tensor of
   // its own.
   int rope = 0;
+  // Columns that a lane loads of a key, and of a value. More of keys: fewer lanes to sum a score
+  // over. Fewer of values: more loads, and less of O in a lane, which holds rows x v_columns of it.
+  int k_columns = 8;
+  int v_columns = 8;
 
   constexpr int threads() const { return waves * kWaveSize; }
   constexpr int columns_q() const { return head_dim + rope; }
   constexpr int pass_rows() const { return rows < 8 ? rows : 8; }  // whose scores come at once
 
-  // A lane holds 16 bytes of a row of K or V, so so many lanes hold a key,
-  constexpr int lanes_per_key() const { return head_dim / 8; }
-  // a wave loads so many keys by one instruction,
-  constexpr int key_groups() const { return kWaveSize / lanes_per_key(); }
-  // and takes so many instructions for a step: up to 16 keys, which lie in one page.
-  constexpr int keys_of_lane() const { return key_groups() > 4 ? 16 / key_groups() : 4; }
-  constexpr int step_keys() const { return key_groups() * keys_of_lane(); }
+  // A wave's step is up to 16 keys, which lie in one page, and no more than 32 columns of them in a
+  // lane.
+  constexpr ChunkLayout keys() const {
+    const int lanes = head_dim / k_columns, groups = kWaveSize / lanes;
+    const int in_page = 16 / groups, in_registers = 32 / k_columns;
+    return {k_columns, lanes, groups, in_page < in_registers ? in_page : in_registers};
+  }
+  constexpr int step_keys() const { return keys().groups * keys().loads; }
+  constexpr ChunkLayout values() const {
+    const int lanes = head_dim / v_columns, groups = kWaveSize / lanes;
+    return {v_columns, lanes, groups, step_keys() / groups};
+  }
 
   friend constexpr bool operator==(const DecodeTile&, const DecodeTile&) = default;
 };

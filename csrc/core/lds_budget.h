@@ -83,12 +83,12 @@ inline constexpr int kJoinRows = 2;
 // place, what joins the waves.
 constexpr int decode_lds_bytes(const DecodeTile& tile, Element element) {
   const int word = 4, q_element = element == Element::f16 ? 2 : 4;
-  const int keys = tile.keys_of_lane() / (element == Element::f16 ? 2 : 1);
+  const int p_words = tile.step_keys() / (element == Element::f16 ? 2 : 1);
   const int loop = tile.rows * tile.columns_q() * q_element +
-                   tile.waves * tile.key_groups() * keys * tile.rows * word +
+                   tile.waves * p_words * tile.rows * word +
                    tile.waves * (kWaveSize + tile.pass_rows()) * word;
   const int passes = tile.rows / tile.pass_rows();
-  const int join = tile.waves * tile.key_groups() * kJoinRows * tile.head_dim * word +
+  const int join = tile.waves * tile.values().groups * kJoinRows * tile.head_dim * word +
                    tile.waves * (passes * kWaveSize + 2 * tile.rows) * word + tile.rows * word;
   const int item = 8 * word;  // DecodeItem (attention/decode_shape.h): 7 numbers, and its alignment
   return (loop > join ? loop : join) + item;

@@ -17,10 +17,21 @@ struct UpperBytes {
         high(__builtin_amdgcn_perm(0, word, 0x030c020c)) {}
 };
 
+// Bytes i of a and of b as the upper ones of halves.
+__device__ inline uint32_t upper_bytes(uint32_t a, uint32_t b, uint32_t i) {
+  return __builtin_amdgcn_perm(b, a, 0x040c000c + i * 0x01000100);
+}
+
 // e5m2 is the upper byte of fp16.
 __device__ inline half8 e5m2_to_half(pairs2 bytes) {
   const UpperBytes a(bytes[0]), b(bytes[1]);
   return __builtin_bit_cast(half8, pairs4{a.low, a.high, b.low, b.high});
+}
+
+// pairs[i]: bytes i of a and of b.
+__device__ inline void e5m2_pairs(uint32_t a, uint32_t b, half2* pairs) {
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) pairs[i] = as_half2(upper_bytes(a, b, i));
 }
 
 // a * 0 + b: b, but NaN where a is inf or NaN. The compiler would be free to fold it.
@@ -30,18 +41,25 @@ __device__ inline half2 fma_zero(half2 a, half2 b) {
   return x;
 }
 
-// e4m3fn over 2^8, exactly, also where that is denormal: its exponent has the lower four bits of
-// fp16's, and a bias that is 8 less. It has no infinity, and one NaN beside its largest number,
-// 448.
-__device__ inline half8 e4m3_to_half(pairs2 bytes) {
+// Two numbers of e4m3fn over 2^8, exactly, also where that is denormal: its exponent has the lower
+// four bits of fp16's, and a bias that is 8 less. It has no infinity, and one NaN beside its
+// largest number, 448.
+__device__ inline half2 e4m3_to_half(uint32_t upper) {
   constexpr half over = 34976;  // 448 / 2^8 times it is finite in fp16, NaN's 480 / 2^8 is not
-  const auto pair = [](uint32_t upper) {
-    const auto shifted = __builtin_bit_cast(uint32_t, __builtin_bit_cast(short2, upper) >> 1);
-    const half2 x = as_half2(shifted & 0xbfffbfff);  // the sign came twice
-    return as_bits(fma_zero(x * half2{over, over}, x));
-  };
+  const auto shifted = __builtin_bit_cast(uint32_t, __builtin_bit_cast(short2, upper) >> 1);
+  const half2 x = as_half2(shifted & 0xbfffbfff);  // the sign came twice
+  return fma_zero(x * half2{over, over}, x);
+}
+
+__device__ inline half8 e4m3_to_half(pairs2 bytes) {
+  const auto pair = [](uint32_t upper) { return as_bits(e4m3_to_half(upper)); };
   const UpperBytes a(bytes[0]), b(bytes[1]);
   return __builtin_bit_cast(half8, pairs4{pair(a.low), pair(a.high), pair(b.low), pair(b.high)});
+}
+
+__device__ inline void e4m3_pairs(uint32_t a, uint32_t b, half2* pairs) {
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i) pairs[i] = e4m3_to_half(upper_bytes(a, b, i));
 }
 
 // What formats have: bits of the fraction, the exponent's bias, the largest number.

@@ -5,12 +5,14 @@
 
 namespace flashattn::gcn {
 
-// 8 halves by loads of 2 bytes, the only width that a tensor of halves always allows; zeros from
+// n halves by loads of 2 bytes, the only width that a tensor of halves always allows; zeros from
 // element `count` on.
-__device__ inline half8 load_elements(const half* src, int count) {
-  half8 x{};
+template <int n = 8>
+__device__ inline auto load_elements(const half* src, int count) {
+  using Vec = half __attribute__((ext_vector_type(n)));
+  Vec x{};
 #pragma unroll
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < n; ++i)
     if (i < count) x[i] = src[i];
   return x;
 }

@@ -6,10 +6,12 @@
 namespace flashattn::gcn {
 
 using half = _Float16;
-using half2 = half __attribute__((ext_vector_type(2)));       // one VGPR
-using half4 = half __attribute__((ext_vector_type(4)));       // b64
-using half8 = half __attribute__((ext_vector_type(8)));       // b128
-using float4 = float __attribute__((ext_vector_type(4)));     // b128
+using half2 = half __attribute__((ext_vector_type(2)));    // one VGPR
+using half4 = half __attribute__((ext_vector_type(4)));    // b64
+using half8 = half __attribute__((ext_vector_type(8)));    // b128
+using float4 = float __attribute__((ext_vector_type(4)));  // b128
+template <int n>
+using Words = uint32_t __attribute__((ext_vector_type(n)));
 using pairs2 = uint32_t __attribute__((ext_vector_type(2)));  // b64, each a half2
 using pairs4 = uint32_t __attribute__((ext_vector_type(4)));  // b128, each a half2
 

@@ -11,7 +11,7 @@ namespace flashattn {
 
 template <KvFormat F>
 class ByteRow {
-  using Format = KvChunk<F>;
+  using Format = KvNumbers<F>;
   static constexpr int kPairs = 512 / 2 / kWaveSize;  // of a lane, at the largest head_dim
 
  public:

@@ -23,8 +23,13 @@ template <DecodeTile T, Element E, KvFormat F>
 class DecodeBlock {
   using S = DecodeShape<T>;
   using Products = DecodeProducts<T, E>;
-  using Chunk = KvChunk<F>;
+  using Numbers = KvNumbers<F>;
+  using KeyChunk = KvChunk<F, T.k_columns>;
+  using ValueChunk = KvChunk<F, T.v_columns>;
   static constexpr bool kScaled = F != KvFormat::plain;
+  // A chunk of K may have one part of the head's columns and one of what lies past them.
+  static constexpr bool kPartsPastHead = S::kParts == 2 && !Numbers::kFinite;
+  static constexpr float kMostWeight = 1 << static_cast<int>(kSlack);
   static constexpr bool kLatent = T.rope > 0;  // keys are values too
 
  public:
@@ -97,8 +102,9 @@ class DecodeBlock {
   // The scale, and the lane's row of each pass: the key that it is level with. What rows that do
   // not exist compute is not stored.
   __device__ void describe_rows() {
-    scale_log2_ = gcn::finite(args_->softmax_scale * kLog2e);
-    modified_ = args_->softcap != 0.0f || args_->alibi_slopes != nullptr;
+    scale_log2_ = gcn::ldexp(gcn::finite(args_->softmax_scale * kLog2e), Numbers::kExponent);
+    in_head_ = lane_.chunk() * T.k_columns + 8 < args_->head_dim ? ~0u : 0u;
+    modified_ = gcn::uniform(args_->softcap != 0.0f || args_->alibi_slopes != nullptr);
 #pragma unroll
     for (int pass = 0; pass < S::kPasses; ++pass) {
       const int row = pass * S::kPassRows + lane_.row();
@@ -110,28 +116,31 @@ class DecodeBlock {
       if (args_->alibi_slopes != nullptr && row < item_.rows)
         slope_[pass] =
             args_->alibi_slopes[item_.batch * args_->alibi_batch_stride + head_of(row)] * kLog2e;
-      limit_[pass] = -__builtin_inff();
+      limit_[pass] = value_limit_[pass] = -__builtin_inff();
+      to_values_[pass] = 1.0f;
       sum_[pass] = 0.0f;
     }
 #pragma unroll
     for (int r = 0; r < T.rows; ++r)
 #pragma unroll
-      for (int e = 0; e < 8; ++e) o_[r][e] = 0.0f;
+      for (int e = 0; e < S::kColumns; ++e) o_[r][e] = 0.0f;
   }
 
   __device__ void body(const CacheRows& cache) {
-    const ChunkReader<T, F> k_reader(args_->cache.k, item_.head_kv,
-                                     kLatent ? T.head_dim : args_->head_dim, lane_.chunk(),
-                                     lane_.group());
-    const ChunkReader<T, F> v_reader(args_->cache.v, item_.head_kv, args_->head_dim_v,
-                                     lane_.chunk(), lane_.group());
+    const ChunkReader<T, F, S::kOfKeys> k_reader(args_->cache.k, item_.head_kv,
+                                                 kLatent ? T.head_dim : args_->head_dim,
+                                                 lane_.chunk(), lane_.group());
+    const ChunkReader<T, F, S::kOfValues> v_reader(args_->cache.v, item_.head_kv, args_->head_dim_v,
+                                                   lane_.value_chunk(), lane_.value_group());
     // Of this split alone: what another one reads is no concern of this one.
     const int end = end_step_ * S::kStepKeys < end_key_ ? end_step_ * S::kStepKeys : end_key_;
     const auto item = [&](int step) { return cache.item(step * S::kStepKeys, end); };
     const auto place = [&](int step, int of_item) {
       return cache.place(step * S::kStepKeys, end, of_item);
     };
-    typename Chunk::Type k[S::kKeys], v[S::kKeys];  // kLatent: v are the next keys
+    if constexpr (Numbers::kBias != 0.0f) measure_bias();
+    KeyChunk k[S::kKeys];
+    ValueChunk v[S::kValues];  // kLatent: the next keys
     int step = first_step_ + wave_;
     CachePlace at = place(step, item(step));
     k_reader.read(at, k);
@@ -147,8 +156,8 @@ class DecodeBlock {
       at = place(step + T.waves, next_item);
       next_item = item(step + 2 * T.waves);
       if constexpr (kLatent) k_reader.read(at, v);
-      gcn::half8 wide[S::kKeys];
-      const auto& keys = widened(k, wide);
+      gcn::half8 keys[S::kKeys * S::kParts];
+      widen(k, keys);
 #pragma unroll
       for (int pass = 0; pass < S::kPasses; ++pass) {
         float s[S::kPassRows * S::kKeys];
@@ -165,13 +174,8 @@ class DecodeBlock {
         soften(pass, step * S::kStepKeys, score);
       }
       gcn::wave_fence();
-      const auto& values = kLatent ? widened(k, wide) : widened(v, wide);
-      if constexpr (kScaled) {
-#pragma unroll
-        for (int u = 0; u < S::kKeys; ++u)
-          wide[u] *= static_cast<gcn::half>(Chunk::scale(v_scale_[u]));
-      }
-      Products::accumulate(lds_.loop, wave_, lane_.group(), values, o_);
+      const auto& values = of_step(k, v);
+      Products::template accumulate<Numbers>(lds_.loop, wave_, lane_.value_group(), values, o_);
       gcn::wave_fence();
       if constexpr (kLatent) {
 #pragma unroll
@@ -201,59 +205,107 @@ class DecodeBlock {
       }
   }
 
-  // The chunks as 16 bit numbers: themselves, or `wide`.
-  __device__ static const auto& widened(const typename Chunk::Type (&x)[S::kKeys],
-                                        gcn::half8 (&wide)[S::kKeys]) {
-    if constexpr (kScaled) {
+  __device__ void widen(const KeyChunk (&k)[S::kKeys],
+                        gcn::half8 (&keys)[S::kKeys * S::kParts]) const {
+    using Part = KvChunk<F, 8>;
+    struct Parts {
+      Part part[S::kParts];
+    };
 #pragma unroll
-      for (int u = 0; u < S::kKeys; ++u) wide[u] = Chunk::widen(x[u]);
-      return wide;
-    } else {
-      return x;
+    for (int u = 0; u < S::kKeys; ++u) {
+      auto parts = __builtin_bit_cast(Parts, k[u]);
+      if constexpr (kPartsPastHead) parts.part[1] &= in_head_;
+#pragma unroll
+      for (int i = 0; i < S::kParts; ++i) keys[u * S::kParts + i] = Numbers::widen(parts.part[i]);
     }
   }
 
-  // Those of the keys of the lane's scores, and of the keys of its chunks of V.
+  // Chunks of the values of a step.
+  __device__ static const auto& of_step(const KeyChunk (&k)[S::kKeys],
+                                        const ValueChunk (&v)[S::kValues]) {
+    if constexpr (kLatent)
+      return k;
+    else
+      return v;
+  }
+
+  // Those of the keys of the lane's scores, and of their values.
   __device__ void read_scales(const CachePlace& at) {
     if constexpr (kScaled) {
       // Not kept from the step before: SGPRs are full.
       const KvCache& cache = gcn::kernel_argument<DecodeArgs>().cache;
       ScaleReader(cache.k_scale, item_.head_kv).read(at, lane_.key(0), S::kGroups, k_scale_);
-      ScaleReader(cache.v_scale, item_.head_kv).read(at, lane_.group(), S::kGroups, v_scale_);
+      ScaleReader(cache.v_scale, item_.head_kv).read(at, lane_.key(0), S::kGroups, v_scale_);
     }
   }
 
-  // Scores of one row become probabilities, which go to LDS.
+  // Scores of one row become probabilities, and weights of the keys' values, which go to LDS.
   __device__ void soften(int pass, int first_key, float (&score)[S::kScores]) {
-    float most = -__builtin_inff();
+#pragma unroll
+    for (int j = 0; j < S::kScores; ++j) {
+      float product = gcn::sum_rows<S::kLanes>(score[j]);
+      if constexpr (Numbers::kBias != 0.0f) product -= bias_[pass];
+      if constexpr (kScaled) product *= k_scale_[j];
+      score[j] = product * scale_log2_;
+    }
+    if (modified_ != 0) [[unlikely]]
+      modify(pass, first_key, score);
 #pragma unroll
     for (int j = 0; j < S::kScores; ++j) {
       const int key = first_key + lane_.key(j);
-      float product = gcn::sum_rows<S::kLanes>(score[j]);
-      if constexpr (kScaled) product *= Chunk::scale(k_scale_[j]);
-      const float x = changed(product, pass, key);
       const bool seen = key >= first_[pass] && key <= last_[pass];
-      score[j] = seen ? x : -__builtin_inff();
-      most = gcn::max2(most, score[j]);
+      score[j] = seen ? score[j] : -__builtin_inff();
     }
-    if (gcn::any_lane(most > limit_[pass])) [[unlikely]]
-      raise_limit(pass, most);
-    const float shift = shift_of(limit_[pass]);
+    float p[S::kScores], weight[S::kScores];
+    if (gcn::any_lane(exponentiate(pass, score, p, weight) > kMostWeight)) [[unlikely]] {
+      raise_limits(pass, score);
+      exponentiate(pass, score, p, weight);
+    }
 #pragma unroll
     for (int j = 0; j < S::kScores; ++j) {
-      const float p = gcn::exp2(score[j] - shift);
-      sum_[pass] += p;
-      Products::store_p(lds_.loop, wave_, lane_.group(), lane_.first_key() + j,
-                        pass * S::kPassRows + lane_.row(), p);
+      sum_[pass] += p[j];
+      Products::store_p(lds_.loop, wave_, lane_.key(j), pass * S::kPassRows + lane_.row(),
+                        weight[j]);
     }
   }
 
-  // From a product to a logit in base 2.
-  __device__ float changed(float product, int pass, int key) const {
-    const float x = product * scale_log2_;
-    if (modified_) [[unlikely]]
-      return modified(x, level_[pass] - key, slope_[pass]);
-    return x;
+  // p: probabilities over the row's. weight: what the key's value counts, so times its scale, and
+  // with a shift of its own that keeps weights in fp16's range. Returns the largest of all.
+  __device__ float exponentiate(int pass, const float (&score)[S::kScores], float (&p)[S::kScores],
+                                float (&weight)[S::kScores]) const {
+    const float shift = shift_of(limit_[pass]);
+    float most = 0.0f;
+#pragma unroll
+    for (int j = 0; j < S::kScores; ++j) {
+      p[j] = gcn::exp2(score[j] - shift);
+      most = gcn::max2(most, p[j]);
+      weight[j] = p[j];
+      if constexpr (kScaled) {
+        // Before the first value that is not 0 a scale overflows, also that of a masked key.
+        weight[j] = gcn::multiply_zero_wins(p[j], v_scale_[j] * to_values_[pass]);
+        most = gcn::max2_abs(most, weight[j]);
+      }
+    }
+    return most;
+  }
+
+  // What the bias of keys adds to the products of a row: its product with a key of nothing else.
+  __device__ void measure_bias() {
+    gcn::half8 keys[S::kKeys * S::kParts];
+    for (gcn::half8& part : keys) part = gcn::half8{} + static_cast<gcn::half>(Numbers::kBias);
+#pragma unroll
+    for (int pass = 0; pass < S::kPasses; ++pass) {
+      float s[S::kPassRows * S::kKeys], sums[S::kScores];
+      Products::scores(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
+      gcn::share_sums<S::kFold>(s, lane_.id, sums);
+      bias_[pass] = gcn::sum_rows<S::kLanes>(sums[0]);
+    }
+  }
+
+  __device__ void modify(int pass, int first_key, float (&score)[S::kScores]) const {
+#pragma unroll
+    for (int j = 0; j < S::kScores; ++j)
+      score[j] = modified(score[j], level_[pass] - first_key - lane_.key(j), slope_[pass]);
   }
 
   // Softcap, then ALiBi. Reads its arguments when it needs them: SGPRs are full.
@@ -270,9 +322,31 @@ class DecodeBlock {
     return gcn::max2(limit - kSlack, -gcn::kLargest);  // finite before the first key
   }
 
-  // Rare: rows of the pass whose scores exceed their limit get a new one, the same in all lanes,
-  // and O follows.
-  __device__ void raise_limit(int pass, float most) {
+  // Rare: rows of the pass whose scores, or these with the values' scales, exceed their limit get a
+  // new one, and sums follow.
+  __device__ void raise_limits(int pass, const float (&score)[S::kScores]) {
+    float most = score[0];
+#pragma unroll
+    for (int j = 1; j < S::kScores; ++j) most = gcn::max2(most, score[j]);
+    float factor = raised(limit_[pass], most);
+    sum_[pass] *= factor;
+    if constexpr (kScaled) {
+      float most_of_values = -__builtin_inff();
+#pragma unroll
+      for (int j = 0; j < S::kScores; ++j)
+        most_of_values =
+            gcn::max2(most_of_values, score[j] + gcn::log2(__builtin_fabsf(v_scale_[j])));
+      factor = raised(value_limit_[pass], most_of_values);
+      // Finite where all values are zeros so far.
+      to_values_[pass] =
+          gcn::finite(gcn::exp2(shift_of(limit_[pass]) - shift_of(value_limit_[pass])));
+    }
+    scale_o(pass, factor);
+  }
+
+  // Makes it the same in all lanes of a row. Returns what sums that it is the limit of are to be
+  // multiplied by.
+  __device__ float raised(float& limit, float most) {
     auto& lds = lds_.loop;
     lds.most[wave_][lane_.id] = most;
     gcn::wave_fence();
@@ -280,17 +354,22 @@ class DecodeBlock {
 #pragma unroll
       for (int i = 0; i < S::kRowLanes; ++i)
         most = gcn::max2(most, lds.most[wave_][group * S::kLanes + lane_.row() * S::kRowLanes + i]);
-    const float before = shift_of(limit_[pass]);
-    limit_[pass] = gcn::max2(limit_[pass], most + kSlack);
-    const float factor = gcn::exp2(before - shift_of(limit_[pass]));
-    sum_[pass] *= factor;
+    gcn::wave_fence();
+    const float before = shift_of(limit);
+    limit = gcn::max2(limit, most + kSlack);
+    return gcn::exp2(before - shift_of(limit));
+  }
+
+  __device__ void scale_o(int pass, float factor) {
+    auto& lds = lds_.loop;
     lds.factor[wave_][lane_.row()] = factor;
     gcn::wave_fence();
 #pragma unroll
     for (int r = 0; r < S::kPassRows; ++r) {
       const float row_factor = lds.factor[wave_][r];
 #pragma unroll
-      for (int e = 0; e < 8; ++e) gcn::scale_by(o_[pass * S::kPassRows + r][e], row_factor);
+      for (int e = 0; e < S::kColumns; ++e)
+        gcn::scale_by(o_[pass * S::kPassRows + r][e], row_factor);
     }
     gcn::wave_fence();
   }
@@ -300,7 +379,10 @@ class DecodeBlock {
 #pragma unroll
     for (int pass = 0; pass < S::kPasses; ++pass) {
       lds.sum[pass][wave_][lane_.id] = sum_[pass];
-      lds.shift[wave_][pass * S::kPassRows + lane_.row()] = shift_of(limit_[pass]);
+      const int row = pass * S::kPassRows + lane_.row();
+      lds.shift[wave_][row] = shift_of(limit_[pass]);
+      const float of_values = shift_of(kScaled ? value_limit_[pass] : limit_[pass]);
+      lds.weight[wave_][row] = of_values + static_cast<float>(Numbers::kExponent);
     }
     gcn::workgroup_barrier();
     if (threadIdx.x < T.rows) weigh_waves(static_cast<int>(threadIdx.x));
@@ -308,9 +390,10 @@ class DecodeBlock {
     for (int first = 0; first < T.rows; first += kJoinRows) {
 #pragma unroll
       for (int r = 0; r < kJoinRows; ++r) {
-        auto* const to = &lds.o[wave_ * S::kGroups + lane_.group()][r][lane_.chunk() * 8];
-        lds_write(to, as_vector(&o_[first + r][0]));
-        lds_write(to + 4, as_vector(&o_[first + r][4]));
+        auto* const to = &lds.o[wave_ * S::kOfValues.groups + lane_.value_group()][r]
+                               [lane_.value_chunk() * S::kColumns];
+#pragma unroll
+        for (int e = 0; e < S::kColumns; e += 4) lds_write(to + e, as_vector(&o_[first + r][e]));
       }
       gcn::workgroup_barrier();
       for (int i = static_cast<int>(threadIdx.x); i < kJoinRows * T.head_dim; i += T.threads())
@@ -319,7 +402,8 @@ class DecodeBlock {
     }
   }
 
-  // One thread a row: how much each wave's O counts, and the row's log-sum-exp.
+  // One thread a row: how much each wave's O counts, of which lds.weight holds the shift, and the
+  // row's log-sum-exp.
   __device__ void weigh_waves(int row) {
     auto& lds = lds_.join;
     float most = lds.shift[0][row];
@@ -327,14 +411,14 @@ class DecodeBlock {
     float sum = 0.0f;
     for (int w = 0; w < T.waves; ++w) {
       const float weight = gcn::exp2(lds.shift[w][row] - most);
-      lds.weight[w][row] = weight;
       for (int group = 0; group < S::kGroups; ++group)
         for (int i = 0; i < S::kRowLanes; ++i)
           sum += weight * lds.sum[row / S::kPassRows][w]
                                  [group * S::kLanes + row % S::kPassRows * S::kRowLanes + i];
     }
     const float inverse = sum == 0.0f ? 0.0f : gcn::reciprocal(sum);
-    for (int w = 0; w < T.waves; ++w) lds.weight[w][row] *= inverse;
+    for (int w = 0; w < T.waves; ++w)
+      lds.weight[w][row] = gcn::exp2(lds.weight[w][row] - most) * inverse;
     lds.lse[row] = sum == 0.0f ? -__builtin_inff() : most + gcn::log2(sum);
   }
 
@@ -347,8 +431,8 @@ class DecodeBlock {
     for (int w = 0; w < T.waves; ++w) {
       float of_wave = 0.0f;
 #pragma unroll
-      for (int group = 0; group < S::kGroups; ++group)
-        of_wave += lds.o[w * S::kGroups + group][row][column];
+      for (int group = 0; group < S::kOfValues.groups; ++group)
+        of_wave += lds.o[w * S::kOfValues.groups + group][row][column];
       x += lds.weight[w][first + row] * of_wave;
     }
     return x;
@@ -395,16 +479,20 @@ class DecodeBlock {
   Visible visible_;
   int first_step_, end_step_, end_key_;
   float scale_log2_;
-  bool modified_;  // scores, by more than the scale
+  int modified_;      // scores, by more than the scale
+  uint32_t in_head_;  // kPartsPastHead only: all bits if the second part is the head's, else none
   // Of the lane's row in each pass, logits in base 2.
   int level_[S::kPasses];                     // the key that it is level with
   int first_[S::kPasses], last_[S::kPasses];  // that it sees
   float slope_[S::kPasses];
-  float limit_[S::kPasses];  // a logit above it raises the row's shift (softmax_state.h)
-  float sum_[S::kPasses];    // of the lane's keys
-  float o_[T.rows][8];       // of the keys of the lane's group
-  float k_scale_[S::kScores], v_scale_[S::kKeys];  // kScaled only
-  gcn::half2 rope_[S::kKeys];                      // kLatent only
+  float limit_[S::kPasses];        // a logit above it raises the row's shift (softmax_state.h)
+  float value_limit_[S::kPasses];  // kScaled only: likewise, of logits with the values' scales
+  float to_values_[S::kPasses];    // kScaled only: from the one's shift to the other's
+  float bias_[S::kPasses];         // kBias only: of products
+  float sum_[S::kPasses];          // of the lane's keys
+  float o_[T.rows][S::kColumns];   // of the values of the lane's group
+  float k_scale_[S::kScores], v_scale_[S::kScores];  // kScaled only
+  gcn::half2 rope_[S::kKeys];                        // kLatent only
 };
 
 template <DecodeTile T, Element E, KvFormat F = KvFormat::plain>

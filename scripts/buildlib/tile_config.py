@@ -321,6 +321,8 @@ class DecodeTile(_Strict):
     access: Literal["chunks", "elements"] = "chunks"
     format: Literal["plain", "int8", "e4m3", "e5m2"] = "plain"
     rope: Literal[0, 64] = 0
+    k_columns: Literal[8, 16] = 8
+    v_columns: Literal[4, 8] = 8
     elements: tuple[Element, ...] = Field(default=("f16", "bf16"), min_length=1, strict=False)
     workgroups_per_cu: int = Field(gt=0, le=16)
     compute_share: float = Field(gt=0)
@@ -337,14 +339,16 @@ class DecodeTile(_Strict):
         access = "" if self.access == "chunks" else f"_{self.access}"
         of = "" if self.format == "plain" else f"_{self.format}"
         rope = f"_rope{self.rope}" if self.rope else ""
-        return f"d{self.head_dim}r{self.rows}w{self.waves}{access}{of}{rope}"
+        columns = "" if self.k_columns == 8 else f"_k{self.k_columns}"
+        columns += "" if self.v_columns == 8 else f"_v{self.v_columns}"
+        return f"d{self.head_dim}r{self.rows}w{self.waves}{columns}{access}{of}{rope}"
 
     @property
     def cpp(self) -> str:
         """The row as a C++ value of type DecodeTile."""
         return (
             f"flashattn::DecodeTile{{{self.head_dim}, {self.rows}, {self.waves}, "
-            f"flashattn::Access::{self.access}{f', {self.rope}' if self.rope else ''}}}"
+            f"flashattn::Access::{self.access}, {self.rope}, {self.k_columns}, {self.v_columns}}}"
         )
 
 

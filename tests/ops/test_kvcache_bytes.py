@@ -131,6 +131,51 @@ def test_scales_of_any_size(form):
     check(randn(1, 1, 8, 64), cache, form)
 
 
+@FORMATS
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+@pytest.mark.parametrize("ratio", [4, 8])
+def test_scales_of_values_in_any_order(form, head_dim, ratio):
+    """Zeros first, then rising by powers of two and falling again, of either sign."""
+    cache = Cache.dense([400], heads_kv=1, head_dim=head_dim)
+    call = call_on(cache, form)
+    exponents = torch.cat([torch.linspace(-100, -6, 200), torch.linspace(-6, -100, 200)])
+    scales = torch.exp2(exponents) * torch.where(torch.arange(400) % 3 == 0, -1.0, 1.0)
+    scales[:70] = 0.0
+    call["v_scale"][0, :400, 0] = scales
+    q = randn(1, 1, ratio, head_dim)
+    out, lse = flash_attn_with_kvcache(q, **call, return_softmax_lse=True)
+    (k, v) = rows_of(call, cache)[0]
+    want = attention(q, k[None], v[None])
+    assert (out.double() - want.out).abs().max() <= 1e-3 * want.out.abs().max() + 2**-24
+    assert (lse.double() - want.lse).abs().max() < 2e-3
+    call["v_scale"].zero_()
+    out, lse = flash_attn_with_kvcache(q, **call, return_softmax_lse=True)
+    assert (out == 0).all()
+    assert (lse.double() - want.lse).abs().max() < 2e-3
+
+
+@FLOATS
+@pytest.mark.parametrize("head_dim", [8, 72, 120, 136, 248])
+@pytest.mark.parametrize("ratio", [4, 8])
+def test_nan_of_another_head_stays_there(form, head_dim, ratio):
+    """A lane's chunk of 16 columns can end in the next head's."""
+    cache = Cache.dense([50], heads_kv=2, head_dim=head_dim)
+    call = call_on(cache, form)
+    alone, _ = flash_attn_with_kvcache(q := randn(1, 1, 2 * ratio, head_dim), **call, return_softmax_lse=True)
+    for name in ("k_cache", "v_cache"):
+        call[name].view(torch.uint8)[:, :, 1] = 0x7F
+    out = flash_attn_with_kvcache(q, **call)
+    assert out[:, :, :ratio].equal(alone[:, :, :ratio])
+    assert out[:, :, ratio:].isnan().all()
+
+
+def test_large_queries_of_int8_keys():
+    """Keys are multiplied with a bias, which the rows' sums take away again: 9 times the largest key."""
+    cache = Cache.dense([300], heads_kv=1, head_dim=128)
+    q = randn(1, 1, 8, 128) + torch.linspace(-300, 300, 8).half()[:, None]
+    check(q, cache, INT8, softmax_scale=128**-0.5 / 100)
+
+
 def every_byte(form):
     """Of 256 numbers: (1, 1 key, 2 heads, 128)."""
     return torch.arange(256, dtype=torch.uint8).view(form.dtype).view(1, 1, 2, 128)

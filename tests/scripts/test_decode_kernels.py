@@ -24,12 +24,12 @@ def test_a_row_makes_a_kernel_for_each_of_its_elements(tmp_path):
     assert "flashattn_decode_bf16_d128r16w4" not in names
     instances = write_decode_instances(tmp_path, _KERNELS).read_text()
     table = write_decode_table(tmp_path, _KERNELS).read_text()
-    tile = "flashattn::DecodeTile{128, 4, 4, flashattn::Access::chunks}"
+    tile = "flashattn::DecodeTile{128, 8, 4, flashattn::Access::chunks, 0, 16, 4}"
     element = "flashattn::Element::f16, flashattn::KvFormat::int8"
     assert f"flashattn::decode<{tile}, {element}>(args);" in instances
-    assert f'{{"flashattn_decode_f16_d128r4w4_int8", {tile}, {element}, 2, ' in table
+    assert f'{{"flashattn_decode_f16_d128r8w4_k16_v4_int8", {tile}, {element}, 2, ' in table
     assert '{"flashattn_decode_f16_d512r4w4_rope64", flashattn::DecodeTile{512, 4, 4, ' in table
-    assert "flashattn::Access::chunks, 64}" in table
+    assert "flashattn::Access::chunks, 64, 8, 8}" in table
 
 
 def test_manifest_lists_every_kernel():
