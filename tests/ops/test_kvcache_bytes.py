@@ -154,6 +154,18 @@ def test_scales_of_values_in_any_order(form, head_dim, ratio):
     assert (lse.double() - want.lse).abs().max() < 2e-3
 
 
+@FORMATS
+def test_scales_of_values_beyond_halves(form):
+    cache = Cache.dense([100], heads_kv=1, head_dim=128)
+    call = call_on(cache, form)
+    call["v_cache"] = (torch.arange(cache.v.numel()) % 2).view_as(cache.v).to(form.dtype)
+    call["v_scale"].fill_(60000.0)
+    q = randn(1, 1, 8, 128)
+    (k, v) = rows_of(call, cache)[0]
+    want = attention(q, k[None], v[None]).out
+    assert (flash_attn_with_kvcache(q, **call).double() - want).abs().max() <= 2e-3 * 60000
+
+
 @FLOATS
 @pytest.mark.parametrize("head_dim", [8, 72, 120, 136, 248])
 @pytest.mark.parametrize("ratio", [4, 8])
