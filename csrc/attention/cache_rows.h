@@ -5,10 +5,12 @@
 #include "attention/kv_format.h"
 #include "core/decode_args.h"
 #include "core/decode_tile.h"
+#include "core/grid.h"
 #include "gcn/buffer_narrow.h"
 #include "gcn/global_io.h"
 #include "gcn/scalar_io.h"
 #include "gcn/vec.h"
+#include "gcn/wave.h"
 
 namespace flashattn {
 
@@ -81,7 +83,8 @@ class CacheRows {
 
 inline constexpr uint32_t kOutside = 0x80000000u;  // offset of lanes that load zeros
 
-// A lane's chunks of K, or of V: the same columns of some keys of a step.
+// A lane's chunks of K, or of V: the same columns of some keys of a step. A chunk of more than 16
+// bytes is pieces of 16, which lie apart: neighbouring lanes load neighbouring pieces.
 template <DecodeTile T, KvFormat F, ChunkLayout L>
 class ChunkReader {
   static constexpr int kBytes = KvNumbers<F>::kElementBytes;
@@ -90,41 +93,57 @@ class ChunkReader {
   using Chunk = KvChunk<F, L.columns>;
 
   __device__ ChunkReader(const TensorView& x, int head, int columns, int chunk, int group)
-      : base_(static_cast<const char*>(x.data) + head * x.head_stride * kBytes),
+      : base_(gcn::uniform(static_cast<const char*>(x.data) + head * x.head_stride * kBytes)),
         item_bytes_(static_cast<uint64_t>(x.batch_stride) * kBytes),
         row_bytes_(static_cast<uint32_t>(x.row_stride) * kBytes),
         columns_(columns),
-        column_(chunk * L.columns),
-        group_(group),
-        offset_(column_ < columns ? group * row_bytes_ + column_ * kBytes : kOutside) {}
+        column_(chunk * kPieceColumns),
+        group_(group) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      offset_[i] = column_of(i) < columns ? group * row_bytes_ + column_of(i) * kBytes : kOutside;
+  }
 
   __device__ void read(const CachePlace& place, Chunk (&x)[L.loads]) const {
     const char* const first = base_ + place.item * item_bytes_ + uint64_t{place.row} * row_bytes_;
-    if constexpr (T.access == Access::chunks) {
-      const gcn::BufferResource rows =
-          gcn::buffer(first, place.bytes(row_bytes_, columns_ * kBytes));
 #pragma unroll
-      for (int u = 0; u < L.loads; ++u)
-        x[u] = gcn::load_words<Chunk>(rows, offset_, u * L.groups * row_bytes_);
-    } else {
-      static_assert(F == KvFormat::plain);
+    for (int u = 0; u < L.loads; ++u) {
+      Pieces pieces;
 #pragma unroll
-      for (int u = 0; u < L.loads; ++u) {
-        const int key = u * L.groups + group_;
-        x[u] = __builtin_bit_cast(
-            Chunk, gcn::load_elements<L.columns>(
-                       reinterpret_cast<const gcn::half*>(first + key * row_bytes_) + column_,
-                       key < place.held ? columns_ - column_ : 0));
-      }
+      for (int i = 0; i < kPieces; ++i) pieces.piece[i] = read_piece(place, first, u, i);
+      x[u] = __builtin_bit_cast(Chunk, pieces);
     }
   }
 
  private:
+  static constexpr int kPieces = ceil_div<int>(sizeof(Chunk), 16);
+  static constexpr int kPieceColumns = L.columns / kPieces;
+  using Piece = KvChunk<F, kPieceColumns>;
+  struct Pieces {
+    Piece piece[kPieces];
+  };
+
+  __device__ int column_of(int piece) const { return column_ + piece * L.lanes * kPieceColumns; }
+
+  __device__ Piece read_piece(const CachePlace& place, const char* first, int load, int i) const {
+    if constexpr (T.access == Access::chunks) {
+      const gcn::BufferResource rows =
+          gcn::buffer(first, place.bytes(row_bytes_, columns_ * kBytes));
+      return gcn::load_words<Piece>(rows, offset_[i], load * L.groups * row_bytes_);
+    } else {
+      static_assert(F == KvFormat::plain);
+      const int key = load * L.groups + group_, column = column_of(i);
+      const auto* const row = reinterpret_cast<const gcn::half*>(first + key * row_bytes_);
+      return __builtin_bit_cast(Piece, gcn::load_elements<kPieceColumns>(
+                                           row + column, key < place.held ? columns_ - column : 0));
+    }
+  }
+
   const char* base_;
   uint64_t item_bytes_;
   uint32_t row_bytes_;
   int columns_, column_, group_;
-  uint32_t offset_;
+  uint32_t offset_[kPieces];
 };
 
 // The columns of K behind those of ChunkReader: a pair of each key of a step for lanes below
@@ -133,7 +152,8 @@ template <DecodeTile T>
 class RopeReader {
  public:
   __device__ RopeReader(const TensorView& k, int head, int lane)
-      : base_(static_cast<const gcn::half*>(k.data) + head * k.head_stride + T.head_dim),
+      : base_(gcn::uniform(static_cast<const gcn::half*>(k.data) + head * k.head_stride +
+                           T.head_dim)),
         item_stride_(k.batch_stride),
         row_stride_(k.row_stride),
         offset_(lane < T.rope / 2 ? lane * sizeof(gcn::half2) : kOutside) {}
@@ -158,7 +178,7 @@ class RopeReader {
 class ScaleReader {
  public:
   __device__ ScaleReader(const KvScales& scales, int head)
-      : base_(reinterpret_cast<const char*>(scales.data + head * scales.head_stride)),
+      : base_(gcn::uniform(reinterpret_cast<const char*>(scales.data + head * scales.head_stride))),
         item_bytes_(static_cast<uint64_t>(scales.item_stride) * sizeof(float)),
         row_bytes_(static_cast<uint32_t>(scales.row_stride) * sizeof(float)) {}
 

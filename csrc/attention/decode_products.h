@@ -26,31 +26,31 @@ class DecodeProducts<T, Element::f16> {
   using Keys = const gcn::half8 (&)[S::kKeys * S::kParts];
 
  public:
-  // Columns [8 i, 8 i + 8). The first parts of all chunks of a row, then the others: lanes that
-  // read them meet no LDS bank twice.
-  __device__ static void store_q(Storage& lds, int row, int i, gcn::half8 x) {
-    lds_write(&lds.q[row][(i % S::kParts * S::kLanes + i / S::kParts) * 8], x);
+  // The first parts of all chunks of a row, then the others: lanes that read them meet no LDS bank
+  // twice.
+  __device__ static void store_q(Storage& lds, int row, int part, gcn::half8 x) {
+    lds_write(&lds.q[row][part * 8], x);
   }
 
-  // s[row][key]: this lane's share of the products of rows [first_row, first_row + kPassRows). Rows
-  // of Q are read two ahead, and no earlier: the registers are O's.
+  // s[row][key]: this lane's share of the products of rows [first_row, first_row + kPassRows).
+  // Parts of Q are read `ahead` of their use, and no earlier: the registers are O's.
+  template <int ahead>
   __device__ static void scores(const Storage& lds, int first_row, int chunk, Keys k,
                                 float (&s)[S::kPassRows * S::kKeys]) {
     constexpr int reads = S::kPassRows * S::kParts;
-    gcn::half8 q[3];
+    gcn::half8 q[ahead + 1];
     const auto read = [&](int i) {
       const int row = first_row + i / S::kParts, part = i % S::kParts;
-      q[i % 3] = lds_read<gcn::half8>(&lds.q[row][(part * S::kLanes + chunk) * 8]);
+      q[i % (ahead + 1)] = lds_read<gcn::half8>(&lds.q[row][(part * S::kLanes + chunk) * 8]);
     };
-    read(0);
-    read(1);
+    static_for<ahead>([&](auto i) { read(i); });
     static_for<reads>([&](auto i) {
       constexpr int row = i / S::kParts, part = i % S::kParts;
-      if (i + 2 < reads) read(i + 2);
+      if (i + ahead < reads) read(i + ahead);
 #pragma unroll
       for (int u = 0; u < S::kKeys; ++u) {
         float& x = s[row * S::kKeys + u];
-        x = product(q[i % 3], k[u * S::kParts + part], part == 0 ? 0.0f : x);
+        x = product(q[i % (ahead + 1)], k[u * S::kParts + part], part == 0 ? 0.0f : x);
       }
       gcn::pin_schedule();
     });
@@ -108,39 +108,42 @@ template <DecodeTile T>
 class DecodeProducts<T, Element::bf16> {
   using S = DecodeShape<T>;
   using Storage = DecodeLoopStorage<T, Element::bf16>;
-  using Keys = const gcn::half8 (&)[S::kKeys];
-  static_assert(S::kParts == 1, "k_columns");
+  using Keys = const gcn::half8 (&)[S::kKeys * S::kParts];
   static constexpr int kUpper = T.columns_q() / 2;
 
  public:
-  // The first four columns of all chunks of a row, then the other four: lanes that read them meet
-  // no LDS bank twice.
-  __device__ static void store_q(Storage& lds, int row, int chunk, gcn::half8 x) {
+  // The first four columns of all parts of a row, then the other four, for the same reason.
+  __device__ static void store_q(Storage& lds, int row, int part, gcn::half8 x) {
     float f[8];
     unpack(x, f);
-    lds_write(&lds.q[row][chunk * 4], float4v{f[0], f[1], f[2], f[3]});
-    lds_write(&lds.q[row][kUpper + chunk * 4], float4v{f[4], f[5], f[6], f[7]});
+    lds_write(&lds.q[row][part * 4], float4v{f[0], f[1], f[2], f[3]});
+    lds_write(&lds.q[row][kUpper + part * 4], float4v{f[4], f[5], f[6], f[7]});
   }
 
+  template <int ahead>
   __device__ static void scores(const Storage& lds, int first_row, int chunk, Keys k,
                                 float (&s)[S::kPassRows * S::kKeys]) {
-    float f[S::kKeys][8];
+    constexpr int of_row = 2 * S::kParts, reads = S::kPassRows * of_row;
+    float f[S::kKeys * S::kParts][8];
 #pragma unroll
-    for (int u = 0; u < S::kKeys; ++u) unpack(k[u], f[u]);
-    float4v q[3];
+    for (int i = 0; i < S::kKeys * S::kParts; ++i) unpack(k[i], f[i]);
+    float4v q[ahead + 1];
     const auto read = [&](int i) {
-      q[i % 3] = lds_read<float4v>(&lds.q[first_row + i / 2][i % 2 * kUpper + chunk * 4]);
+      const int part = i % of_row / 2, half = i % 2;
+      const int at = half * kUpper + (part * S::kLanes + chunk) * 4;
+      q[i % (ahead + 1)] = lds_read<float4v>(&lds.q[first_row + i / of_row][at]);
     };
-    read(0);
-    read(1);
-    static_for<2 * S::kPassRows>([&](auto i) {
-      if (i + 2 < 2 * S::kPassRows) read(i + 2);
+    static_for<ahead>([&](auto i) { read(i); });
+    static_for<reads>([&](auto i) {
+      constexpr int part = i % of_row / 2, half = i % 2;
+      if (i + ahead < reads) read(i + ahead);
 #pragma unroll
       for (int e = 0; e < 4; ++e)
 #pragma unroll
         for (int u = 0; u < S::kKeys; ++u) {
-          float& acc = s[i / 2 * S::kKeys + u];
-          acc = __builtin_fmaf(q[i % 3][e], f[u][i % 2 * 4 + e], i % 2 + e == 0 ? 0.0f : acc);
+          float& acc = s[i / of_row * S::kKeys + u];
+          acc = __builtin_fmaf(q[i % (ahead + 1)][e], f[u * S::kParts + part][half * 4 + e],
+                               part + half + e == 0 ? 0.0f : acc);
         }
       gcn::pin_schedule();
     });

@@ -48,6 +48,13 @@ __device__ inline void settle(float& x) { asm volatile("" : "+v"(x)); }
 
 // A value that is the same in all lanes, in an SGPR also where the compiler cannot know it.
 __device__ inline int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
+template <class T>
+__device__ inline T* uniform(T* x) {
+  const auto bits = reinterpret_cast<uint64_t>(x);
+  const auto low = static_cast<uint32_t>(uniform(static_cast<int>(bits)));
+  const auto high = static_cast<uint32_t>(uniform(static_cast<int>(bits >> 32)));
+  return reinterpret_cast<T*>(uint64_t{high} << 32 | low);
+}
 
 // The same value, of which the compiler knows nothing.
 __device__ inline int opaque(int x) {

@@ -27,9 +27,13 @@ class DecodeBlock {
   using KeyChunk = KvChunk<F, T.k_columns>;
   using ValueChunk = KvChunk<F, T.v_columns>;
   static constexpr bool kScaled = F != KvFormat::plain;
-  // A chunk of K may have one part of the head's columns and one of what lies past them.
-  static constexpr bool kPartsPastHead = S::kParts == 2 && !Numbers::kFinite;
+  // Parts of a chunk of K are neighbours where all of it is one load, else a row's lanes apart
+  // (ChunkReader). Neighbours may be one of the head's columns and one of what lies past them.
+  static constexpr bool kNeighbours = S::kParts > 1 && sizeof(KeyChunk) <= 16;
+  static constexpr bool kPartsPastHead = kNeighbours && !Numbers::kFinite;
   static constexpr float kMostWeight = 1 << static_cast<int>(kSlack);
+  // Parts of Q under way. Two cost bf16 at D256 the registers of a second workgroup on the CU.
+  static constexpr int kAhead = E == Element::bf16 ? 1 : 2;
   static constexpr bool kLatent = T.rope > 0;  // keys are values too
 
  public:
@@ -95,8 +99,13 @@ class DecodeBlock {
         const gcn::half held = from[column < last ? column : last];
         x[e] = column <= last ? held : gcn::half{};
       }
-      Products::store_q(lds_.loop, row, chunk, x);
+      Products::store_q(lds_.loop, row, part_of(chunk), x);
     }
+  }
+
+  // Which part of all first, all second, .. of chunks holds columns [8 i, 8 i + 8).
+  __device__ static int part_of(int i) {
+    return kNeighbours ? i % S::kParts * S::kLanes + i / S::kParts : i;
   }
 
   // The scale, and the lane's row of each pass: the key that it is level with. What rows that do
@@ -109,7 +118,6 @@ class DecodeBlock {
     for (int pass = 0; pass < S::kPasses; ++pass) {
       const int row = pass * S::kPassRows + lane_.row();
       const int level = token_of(row) + visible_.diagonal, right = level + visible_.window_right;
-      level_[pass] = level;
       first_[pass] = level - visible_.window_left;
       last_[pass] = right < visible_.seqlen_k ? right : visible_.seqlen_k - 1;
       slope_[pass] = 0.0f;
@@ -161,7 +169,7 @@ class DecodeBlock {
 #pragma unroll
       for (int pass = 0; pass < S::kPasses; ++pass) {
         float s[S::kPassRows * S::kKeys];
-        Products::scores(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
+        Products::template scores<kAhead>(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
         if constexpr (kLatent) add_rope(pass * S::kPassRows, s);
         if (pass == S::kPasses - 1) {
           if constexpr (kLatent)
@@ -257,8 +265,14 @@ class DecodeBlock {
       score[j] = seen ? score[j] : -__builtin_inff();
     }
     float p[S::kScores], weight[S::kScores];
-    if (gcn::any_lane(exponentiate(pass, score, p, weight) > kMostWeight)) [[unlikely]] {
-      raise_limits(pass, score);
+    if constexpr (kScaled) {
+      if (gcn::any_lane(exponentiate(pass, score, p, weight) > kMostWeight)) [[unlikely]] {
+        raise_limits(pass, score);
+        exponentiate(pass, score, p, weight);
+      }
+    } else {  // sooner, before an exponential's 16 clocks
+      if (gcn::any_lane(most_of(score) > limit_[pass])) [[unlikely]]
+        raise_limits(pass, score);
       exponentiate(pass, score, p, weight);
     }
 #pragma unroll
@@ -289,6 +303,13 @@ class DecodeBlock {
     return most;
   }
 
+  __device__ static float most_of(const float (&score)[S::kScores]) {
+    float most = score[0];
+#pragma unroll
+    for (int j = 1; j < S::kScores; ++j) most = gcn::max2(most, score[j]);
+    return most;
+  }
+
   // What the bias of keys adds to the products of a row: its product with a key of nothing else.
   __device__ void measure_bias() {
     gcn::half8 keys[S::kKeys * S::kParts];
@@ -296,16 +317,18 @@ class DecodeBlock {
 #pragma unroll
     for (int pass = 0; pass < S::kPasses; ++pass) {
       float s[S::kPassRows * S::kKeys], sums[S::kScores];
-      Products::scores(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
+      Products::template scores<kAhead>(lds_.loop, pass * S::kPassRows, lane_.chunk(), keys, s);
       gcn::share_sums<S::kFold>(s, lane_.id, sums);
       bias_[pass] = gcn::sum_rows<S::kLanes>(sums[0]);
     }
   }
 
   __device__ void modify(int pass, int first_key, float (&score)[S::kScores]) const {
+    // The key that the row is level with, as it was before first_ was made of it.
+    const int level = first_[pass] + gcn::kernel_argument<DecodeArgs>().window_left;
 #pragma unroll
     for (int j = 0; j < S::kScores; ++j)
-      score[j] = modified(score[j], level_[pass] - first_key - lane_.key(j), slope_[pass]);
+      score[j] = modified(score[j], level - first_key - lane_.key(j), slope_[pass]);
   }
 
   // Softcap, then ALiBi. Reads its arguments when it needs them: SGPRs are full.
@@ -325,10 +348,7 @@ class DecodeBlock {
   // Rare: rows of the pass whose scores, or these with the values' scales, exceed their limit get a
   // new one, and sums follow.
   __device__ void raise_limits(int pass, const float (&score)[S::kScores]) {
-    float most = score[0];
-#pragma unroll
-    for (int j = 1; j < S::kScores; ++j) most = gcn::max2(most, score[j]);
-    float factor = raised(limit_[pass], most);
+    float factor = raised(limit_[pass], most_of(score));
     sum_[pass] *= factor;
     if constexpr (kScaled) {
       float most_of_values = -__builtin_inff();
@@ -482,7 +502,6 @@ class DecodeBlock {
   int modified_;      // scores, by more than the scale
   uint32_t in_head_;  // kPartsPastHead only: all bits if the second part is the head's, else none
   // Of the lane's row in each pass, logits in base 2.
-  int level_[S::kPasses];                     // the key that it is level with
   int first_[S::kPasses], last_[S::kPasses];  // that it sees
   float slope_[S::kPasses];
   float limit_[S::kPasses];        // a logit above it raises the row's shift (softmax_state.h)

@@ -43,12 +43,13 @@ const DecodeKernel& choose(const DecodeProblem& problem) {
 // The least time, counted in keys that one of the card's slots for workgroups streams while all
 // share the memory. Workgroups run in rounds; a full one waits for memory, one that leaves slots
 // empty for memory or, if that is slower, for its own instructions; and each has a beginning and an
-// end in which little is under way. Of equal times the one with more splits, which fills more
-// slots.
+// end in which little is under way. Tiles of the same keys read them from memory once. Of equal
+// times the one with more splits, which fills more slots.
 int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, int64_t tiles) {
   constexpr double kOfCombine = 2, kEqual = 1.02;
   constexpr double kBf16 = 1.6;  // fp32 arithmetic in place of dot2
   const double compute = kernel.compute_share * (kernel.element == Element::bf16 ? kBf16 : 1.0);
+  const double memory = 1.0 / static_cast<double>(tiles);
   const int64_t slots = int64_t{problem.compute_units} * kernel.workgroups_per_cu;
   const int64_t workgroups = std::max<int64_t>(problem.batch * problem.heads_kv * tiles, 1);
   const int64_t most = std::clamp<int64_t>(problem.keys / kLeastSplitKeys, 1, kMaxSplits);
@@ -59,8 +60,8 @@ int64_t choose_splits(const DecodeProblem& problem, const DecodeKernel& kernel, 
     const auto full = static_cast<double>(workgroups * splits / slots);
     const auto rest = static_cast<double>(workgroups * splits % slots);
     const double used = rest / static_cast<double>(slots);
-    double time = full * (keys * std::max(1.0, compute) + kRoundKeys);
-    if (rest > 0) time += keys * std::max(used, compute) + kRoundKeys;
+    double time = full * (keys * std::max(memory, compute) + kRoundKeys);
+    if (rest > 0) time += keys * std::max(used * memory, compute) + kRoundKeys;
     if (splits > 1) time += static_cast<double>(splits) * kOfCombine;
     if (splits == 1 || time <= least * kEqual) best = splits;
     least = splits == 1 ? time : std::min(least, time);

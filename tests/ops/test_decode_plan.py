@@ -59,8 +59,13 @@ def test_few_keys_stay_together(keys):
 
 def test_the_card_is_filled_in_one_round():
     """8 key heads on 60 compute units of one or two workgroups: 7 and 15 splits leave no second round."""
-    assert plan(rows=8)["splits"] == 7
-    assert plan(rows=4)["splits"] == 15
+    assert plan(rows=8, columns=512)["splits"] == 7
+    assert plan(rows=8)["splits"] == 15
+
+
+def test_tiles_of_the_same_keys_fill_rounds():
+    """They share what they read, so an empty place costs as much as in a card full of instructions."""
+    assert plan(rows=32)["splits"] == 15  # 480 workgroups of 120 at a time, not 96
 
 
 def test_a_large_batch_needs_few_splits():
