@@ -75,7 +75,10 @@ class TileReader<Access::chunks> {
     const int left = rows.count - first, held = left < n ? left : n;
     const uint32_t bytes =
         held > 0 ? (held - 1) * row_bytes_ + rows.columns * sizeof(gcn::half) : 0;
-    return gcn::buffer(rows.base + first * rows.row_stride, bytes);
+    // Of a stride in halves, fp32's times 2, the upper half is a v_alignbit_b32: in a VGPR, too.
+    return gcn::buffer(reinterpret_cast<const char*>(rows.base) +
+                           uint64_t{static_cast<uint32_t>(first)} * row_bytes_,
+                       bytes);
   }
 
   uint32_t row_bytes_;

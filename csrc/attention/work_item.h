@@ -5,6 +5,7 @@
 #include <hip/hip_runtime.h>
 
 #include "attention/batch_of_grid.h"
+#include "attention/number.h"
 #include "core/fwd_args.h"
 #include "core/grid.h"
 #include "core/tile.h"
@@ -46,12 +47,12 @@ struct Sequence {
   }
 };
 
-// First element of a head of a sequence that begins at a row of the tensor.
+// First element of a head of a sequence that begins at a row of the tensor. Indices are scaled by
+// the element's size last: strides that are scaled first have their upper half in a VGPR.
 template <Element E = Element::f16>
 __device__ inline gcn::half* head_base(const TensorView& x, int batch, int first, int head) {
-  constexpr int size = halves_of(E);
-  return static_cast<gcn::half*>(x.data) + batch * x.batch_stride * size +
-         first * x.row_stride * size + head * x.head_stride * size;
+  return reinterpret_cast<gcn::half*>(static_cast<Number<E>*>(x.data) + batch * x.batch_stride +
+                                      first * x.row_stride + head * x.head_stride);
 }
 
 }  // namespace flashattn
