@@ -54,7 +54,7 @@ class PartialOutput {
 #pragma unroll
     for (int i = 0; i < S::kRows; ++i) {
       const auto [inverse_sum, lse] = state[i].total(scale).finish(-__builtin_inff());
-      if (gcn::lane_id() % kGroupLanes == 0) lse_[i * kGroups + group()] = lse;
+      if (gcn::lane_id_anew() % kGroupLanes == 0) lse_[i * kGroups + group()] = lse;
 #pragma unroll
       for (int c = 0; c < S::kCols; ++c) x[i][c] = o[i][c] * inverse_sum * factor;
     }
@@ -88,9 +88,9 @@ class PartialOutput {
   }
 
  private:
-  __device__ static int group() { return gcn::lane_id() / kGroupLanes; }
+  __device__ static int group() { return gcn::lane_id_anew() / kGroupLanes; }
   __device__ gcn::float4& chunk(int j) const {
-    return reinterpret_cast<gcn::float4*>(o_)[j * kWaveSize + gcn::lane_id()];
+    return reinterpret_cast<gcn::float4*>(o_)[j * kWaveSize + gcn::lane_id_anew()];
   }
   template <class O>
   __device__ static auto& at(O& o, int j, int e) {

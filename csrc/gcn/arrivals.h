@@ -17,7 +17,7 @@ namespace flashattn::gcn {
 __device__ inline bool comes_last(uint64_t* word, uint64_t launch, uint32_t waves) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
   int last = 0;
-  if (lane_id() == 0) {
+  if (lane_id_anew() == 0) {
     uint64_t seen = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT), next;
     do {
       const uint64_t came = (seen >> 8 == launch ? seen & 0xff : 0) + 1;

@@ -15,6 +15,11 @@ namespace flashattn::gcn {
 
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % kWaveSize; }
 
+// lane_id() once more, by two instructions: where it would be kept in a VGPR through a loop.
+__device__ inline int lane_id_anew() {
+  return static_cast<int>(__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)));
+}
+
 // The same in all lanes of a wave; saying so keeps what follows from it in SGPRs.
 __device__ inline int wave_id() {
   return __builtin_amdgcn_readfirstlane(static_cast<int>(threadIdx.x) / kWaveSize);

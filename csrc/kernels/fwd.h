@@ -61,6 +61,8 @@ class ForwardBlock {
     store(o_factor(), [&](int i) { return row_[i].total(scale_log2_); });
   }
 
+  __device__ int wave() const { return gcn::uniform(tile_row_) / T.rows_per_wave(); }
+
   // Of the keys that were attended to, without a sink.
   __device__ void store_partial(const PartialOutput<T>& to) const {
     to.store(scale_log2_, o_factor(), row_, o_);

@@ -22,7 +22,7 @@ __device__ inline void fwd_split(const SplitFwdArgs& args) {
 
   // A wave's rows are its own, so its counterparts in the other pieces are all that it waits for.
   const FwdSplit& split = gcn::kernel_argument<SplitFwdArgs>().split;
-  const int wave = gcn::wave_id(), first_slot = piece.first_slot;
+  const int wave = block.wave(), first_slot = piece.first_slot;
   const auto partial = [&](int slot) {
     return PartialOutput<T>(split.partial_o, split.partial_lse, slot, wave);
   };
