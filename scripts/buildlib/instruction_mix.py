@@ -1,4 +1,4 @@
-"""What the inner loop of each kernel is made of, counted in the disassembly of its code object."""
+"""What a kernel's loops are made of, counted in the disassembly of its code object."""
 
 import re
 import shutil
@@ -63,8 +63,8 @@ class Instruction:
     target: int | None
 
 
-def inner_loops(code_object: Path, compiler: DeviceCompiler) -> dict[str, InstructionMix]:
-    """The loop of each kernel that holds no other and computes most; kernels without a loop are left out.
+def disassemble(code_object: Path, compiler: DeviceCompiler) -> dict[str, list[Instruction]]:
+    """The instructions of each kernel.
 
     Empty if the compiler came without llvm-objdump: a build can do without.
     """
@@ -72,9 +72,7 @@ def inner_loops(code_object: Path, compiler: DeviceCompiler) -> dict[str, Instru
     if shutil.which(program) is None:
         return {}
     command = [program, "--disassemble", str(code_object)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    mixes = {name: inner_loop(code) for name, code in parse_disassembly(text).items()}
-    return {name: mix for name, mix in mixes.items() if mix is not None}
+    return parse_disassembly(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def parse_disassembly(text: str) -> dict[str, list[Instruction]]:
@@ -92,6 +90,20 @@ def parse_disassembly(text: str) -> dict[str, list[Instruction]]:
             target = entries[name] + int(offset or "0", 16) if is_branch else None
             current.append(Instruction(int(address, 16), mnemonic, target))
     return kernels
+
+
+def loads_by_lanes(code: Sequence[Instruction]) -> int:
+    """Loads through a buffer whose description the compiler has in VGPRs, each a loop over its values.
+
+    All of ours are the same in every lane: such a loop is 13 instructions that a load by SGPRs does not need.
+    """
+    loops = 0
+    for at, end in enumerate(code):
+        if end.mnemonic == "s_cbranch_execnz" and end.target is not None and end.target < end.address:
+            loop = [i.mnemonic for i in code[:at] if i.address >= end.target]
+            of_a_load = any(mnemonic.startswith("buffer_") for mnemonic in loop)
+            loops += of_a_load and "v_readfirstlane_b32" in loop and loop[-1] == "s_xor_b64"
+    return loops
 
 
 def inner_loop(code: Sequence[Instruction]) -> InstructionMix | None:

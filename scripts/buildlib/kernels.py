@@ -14,7 +14,7 @@ from buildlib.bundle import make_bundle
 from buildlib.code_object import KernelResources, check_resources, read_resources, waves_per_simd
 from buildlib.errors import BuildError
 from buildlib.generate import write_bwd_table, write_fwd_table, write_instances, write_lds_report
-from buildlib.instruction_mix import InstructionMix, inner_loops
+from buildlib.instruction_mix import Instruction, InstructionMix, disassemble, inner_loop, loads_by_lanes
 from buildlib.options import max_jobs, warning_flags
 from buildlib.paths import BUILD, CSRC, GENERATED
 from buildlib.stamp import Stamp, hash_inputs, source_files
@@ -67,10 +67,7 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
     """
     archs = target_archs(os.environ)
     config = load_config(archs)
-    older = is_older(find_device_compiler())
-    fwd, bwd = config.fwd_kernels(), right_backward_kernels(config, older)
-    if older:
-        _say("without the backward in fp32, whose dq and dk clang 16 makes zeros; clang 18 and newer have it")
+    fwd, bwd = config.fwd_kernels(), config.bwd_kernels()
     kernels: list[FwdKernel | BwdKernel] = [*fwd, *bwd]
     source = write_instances(GENERATED, kernels, attn_probs=True)
     write_fwd_table(GENERATED, fwd)
@@ -80,17 +77,13 @@ def build_kernels(lib: Path) -> tuple[str, ...]:
         code_objects = list(
             pool.map(lambda arch: compile_kernels(arch, source, BUILD / "kernels" / arch), archs)
         )
+    older = is_older(find_device_compiler())
     for code_object in code_objects:
         check_resources(code_object.arch, kernels, code_object.resources, lds_budget, older)
     lib.mkdir(parents=True, exist_ok=True)
     (lib / "kernels.hipfb").write_bytes(make_bundle({c.arch: c.file.read_bytes() for c in code_objects}))
     (lib / "kernels.json").write_text(json.dumps(_manifest(kernels, code_objects), indent=1) + "\n")
     return archs
-
-
-def right_backward_kernels(config: TileConfig, older_compiler: bool) -> list[BwdKernel]:
-    """Those that the compiler makes right: see is_older."""
-    return [kernel for kernel in config.bwd_kernels() if not (older_compiler and kernel.element == "f32")]
 
 
 def _say(text: str) -> None:
@@ -131,7 +124,7 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
         say: gets the compiler's warnings and errors.
 
     Raises:
-        BuildError: a tool is missing, or the compiler refuses the source.
+        BuildError: a tool is missing, or the compiler refuses the source, or makes wrong code of it.
     """
     command = compile_command(arch, source)
     file = folder / "kernels.co"
@@ -146,12 +139,29 @@ def compile_kernels(arch: str, source: Path, folder: Path, say: Callable[[str], 
         if "warning:" in run.stderr:
             say(run.stderr)
         stamp.write()
+    code = disassemble(file, find_device_compiler())
+    if is_older(find_device_compiler()):
+        refuse_loads_by_lanes(arch, code)
+    loops = {name: inner_loop(instructions) for name, instructions in code.items()}
     return CodeObject(
         arch=arch,
         file=file,
         resources=read_resources(file),
-        inner_loops=inner_loops(file, find_device_compiler()),
+        inner_loops={name: loop for name, loop in loops.items() if loop is not None},
     )
+
+
+def refuse_loads_by_lanes(arch: str, code: Mapping[str, Sequence[Instruction]]) -> None:
+    """For older compilers, which put such a loop between a scalar comparison and its use: see is_older.
+
+    Raises:
+        BuildError: names the kernels that have one.
+    """
+    if broken := [name for name, instructions in code.items() if loads_by_lanes(instructions)]:
+        raise BuildError(
+            f"The compiler made loops of loads in {', '.join(broken)} ({arch}), whose results can be wrong: "
+            "build with clang 18 or newer."
+        )
 
 
 def hash_device_inputs(command: Sequence[str]) -> str:

@@ -69,9 +69,12 @@ def is_older(compiler: DeviceCompiler) -> bool:
     """Whether a spill is the compiler's fault rather than the tile's.
 
     The tiles are cut for the register allocator of LLVM 18 and newer. With 16 two kernels of D80 spill 15
-    registers, and one of D64 needs 131 VGPRs, 3 too many for two workgroups a compute unit; that costs time
-    alone. But dQ and dK of the fp32 backward are zeros with 16, at every -O; the cause was not found, and 17
-    not tried: those kernels are left out.
+    registers, and three of the fp32 backward at D512 take 108 to 720 bytes of scratch; that costs time alone.
+
+    Nor do they keep SCC across the loop over lanes that they make of a load through a buffer whose
+    description is in VGPRs (llvm-project#68363): a size chosen by a comparison before the loop came out as 0
+    after it, and with it all that was read of V and dO, and dQ and dK of the fp32 backward. The kernels have
+    no such loop, and a build that makes one is refused.
     """
     return compiler.llvm_version < 18
 

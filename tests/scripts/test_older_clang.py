@@ -31,14 +31,17 @@ for dtype in (torch.float16, torch.bfloat16):
             out, lse, _ = flash_attn_func(q, k, v, causal=True, return_attn_probs=True, **options)
             violations = measure_accuracy(q, k, v, out, lse, causal=True).violations()
             assert not violations, (dtype, head_dim, options, violations)
-q, k, v = (torch.randn(1, n, 2, 64).half().requires_grad_() for n in (150, 170, 170))
-out = flash_attn_func(q, k, v, causal=True)
-want = torch.nn.functional.scaled_dot_product_attention(
-    *(x.double().transpose(1, 2) for x in (q, k, v)), attn_mask=torch.ones(150, 170).tril(20).bool()
-).transpose(1, 2)
-gradients = [torch.autograd.grad(x.double().square().sum(), (q, k, v)) for x in (out, want)]
-for have, expected in zip(*gradients, strict=True):
-    torch.testing.assert_close(have.double(), expected.double(), atol=2e-2, rtol=1e-2)
+for dtype, bound in ((torch.float16, 1e-2), (torch.bfloat16, 8e-2), (torch.float32, 2e-5)):
+    for head_dim in (64, 128, 256, 512, 41):
+        q, k, v = (torch.randn(1, n, 2, head_dim).to(dtype).requires_grad_() for n in (70, 90, 90))
+        out = flash_attn_func(q, k, v, causal=True)
+        want = torch.nn.functional.scaled_dot_product_attention(
+            *(x.double().transpose(1, 2) for x in (q, k, v)), attn_mask=torch.ones(70, 90).tril(20).bool()
+        ).transpose(1, 2)
+        gradients = [torch.autograd.grad(x.double().square().sum(), (q, k, v)) for x in (out, want)]
+        for name, have, expected in zip("qkv", *gradients, strict=True):
+            error = (have.double() - expected.double()).norm() / expected.double().norm()
+            assert error < bound, (dtype, head_dim, "d" + name, error)
 print("all right")
 """
 
@@ -56,7 +59,7 @@ def test_kernels_by_the_oldest_clang(tmp_path, monkeypatch):
     try:
         config = load_config((ARCH,))
         older = toolchain.is_older(toolchain.find_device_compiler())
-        table = [*config.fwd_kernels(), *kernels.right_backward_kernels(config, older)]
+        table = [*config.fwd_kernels(), *config.bwd_kernels()]
         source = write_instances(tmp_path, table, attn_probs=True)
         built = kernels.compile_kernels(ARCH, source, tmp_path)
     finally:
