@@ -94,8 +94,8 @@ class SimulatedDevice:
             kernel=main.kernel,
             cycles=cycles,
             valu_busy=sum(p.counters["VALUBusy"] * p.clocks for p in profiles) / cycles,
-            hbm_read_bytes=round(sum(p.bytes.hbm_read * p.scale for p in profiles)),
-            hbm_write_bytes=round(sum(p.bytes.hbm_write * p.scale for p in profiles)),
+            hbm_read_bytes=sum(p.bytes_of_launch.hbm_read for p in profiles),
+            hbm_write_bytes=sum(p.bytes_of_launch.hbm_write for p in profiles),
             sampling_error=main.sampling_error,
         )
 

@@ -74,7 +74,7 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes that crossed each level, by the timed workgroups; L1 and L2 count whole 64-byte lines."""
+    """Bytes that crossed each level; L1 and L2 count whole 64-byte lines."""
 
     l1: int
     l2: int
@@ -143,6 +143,7 @@ class Profile:
         instructions: wave instructions by class.
         counters: under rocprof's names; per cent, FetchSize and WriteSize in KiB.
         bytes: by memory level.
+        bytes_of_launch: of the whole launch, extrapolated if groups_timed < groups.
         lds_conflict_clocks: clocks that LDS bank conflicts cost.
         by_instruction: in the order of the code; adds up to simd_clocks less those without a wave.
         timeline: the first issues of CU 0; empty unless FLASHATTN_SIM_TIMELINE was set.
@@ -168,6 +169,7 @@ class Profile:
     instructions: dict[str, int]
     counters: dict[str, float]
     bytes: Bytes
+    bytes_of_launch: Bytes
     lds_conflict_clocks: int
     by_instruction: tuple[InstructionCost, ...] = field(default=(), repr=False)
     timeline: tuple[Issue, ...] = field(default=(), repr=False)
@@ -176,11 +178,6 @@ class Profile:
     def simd_clocks(self) -> int:
         """What the causes must add up to: every clock of every SIMD while timed workgroups ran."""
         return self.clocks_timed * self.card.compute_units * SIMDS_PER_CU
-
-    @property
-    def scale(self) -> float:
-        """From the timed workgroups to the whole launch, by instructions."""
-        return self.wave_instructions / max(self.wave_instructions_timed, 1)
 
     @property
     def waves_per_group(self) -> int:
@@ -225,7 +222,7 @@ def _profile(raw: dict[str, Any]) -> Profile:
         "block": tuple(raw.pop("block")),
         "card": Card(**_known(Card, raw.pop("card"))),
         "occupancy": Occupancy(**_known(Occupancy, raw.pop("occupancy"))),
-        "bytes": Bytes(**_known(Bytes, raw.pop("bytes"))),
+        **{key: Bytes(**_known(Bytes, raw.pop(key))) for key in ("bytes", "bytes_of_launch")},
         "by_instruction": tuple(InstructionCost(*row) for row in raw.pop("by_instruction", [])),
         "timeline": tuple(Issue(*row) for row in raw.pop("timeline", [])),
     }

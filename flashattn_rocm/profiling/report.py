@@ -83,7 +83,7 @@ class Report:
         if self.work is None:
             return None
         p = self.profile
-        hbm = (p.bytes.hbm_read + p.bytes.hbm_write) * p.scale
+        hbm = p.bytes_of_launch.hbm_read + p.bytes_of_launch.hbm_write
         return Roofline(
             intensity=self.work.useful_flop / max(hbm, 1.0),
             reached=self.work.useful_flop / (p.milliseconds * 1e-3) / 1e12,
@@ -217,16 +217,16 @@ def _occupancy(p: Profile) -> Iterator[Row]:
 
 
 def _bytes(p: Profile, work: Work | None) -> Iterator[Row]:
-    sampled = p.groups_timed != p.groups
-    scaled = f"timed workgroups x {p.scale:.3g}, by instructions" if sampled else "all workgroups timed"
+    all_timed = p.groups_timed == p.groups
+    scaled = "all workgroups timed" if all_timed else "extrapolated from the timed workgroups"
+    moved = p.bytes_of_launch
     levels = {
-        "L1": (p.bytes.l1, None),
-        "L2": (p.bytes.l2, None),
-        "HBM read": (p.bytes.hbm_read, work.read_bytes if work else None),
-        "HBM write": (p.bytes.hbm_write, work.write_bytes if work else None),
+        "L1": (moved.l1, None),
+        "L2": (moved.l2, None),
+        "HBM read": (moved.hbm_read, work.read_bytes if work else None),
+        "HBM write": (moved.hbm_write, work.write_bytes if work else None),
     }
-    for name, (timed, floor) in levels.items():
-        value = timed * p.scale
+    for name, (value, floor) in levels.items():
         against = f"{value / floor:.2f} x the floor; " if floor else ""
         yield Row(name, value, "bytes", against + scaled)
     if work is not None and work.read_bytes is not None and work.write_bytes is not None:

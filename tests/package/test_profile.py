@@ -224,12 +224,14 @@ def test_causes_that_do_not_add_up_are_refused(profile: Profile):
         Report(spoiled)
 
 
-def test_bytes_of_a_sampled_launch_are_scaled(profile: Profile):
-    groups, instructions = 3 * profile.groups, 3 * profile.wave_instructions
-    sampled = dataclasses.replace(profile, groups=groups, wave_instructions=instructions, sampling_error=0.02)
+def test_bytes_of_a_sampled_launch_are_those_of_all_workgroups(profile: Profile):
+    assert profile.bytes_of_launch == profile.bytes
+    assert "all workgroups timed" in Report(profile).section("bytes")["HBM read"].note
+    groups, moved = 3 * profile.groups, dataclasses.replace(profile.bytes, hbm_read=12345)
+    sampled = dataclasses.replace(profile, groups=groups, bytes_of_launch=moved, sampling_error=0.02)
     report = Report(sampled, Work(useful_flop=1e9))
-    assert report.section("bytes")["HBM read"].value == 3 * profile.bytes.hbm_read
-    assert "timed workgroups x 3" in report.section("bytes")["HBM read"].note
+    assert report.section("bytes")["HBM read"].value == 12345
+    assert "extrapolated" in report.section("bytes")["HBM read"].note
     assert report.section("sampling")["workgroups timed"].note.startswith(f"of {groups}: chosen")
     assert report.section("sampling")["stated sampling error of time"].value == 2
 

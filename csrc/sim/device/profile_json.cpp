@@ -98,6 +98,10 @@ std::string to_json(const LaunchProfile& p) {
                                    {"l2", memory.l2_requests * p.card.line_bytes},
                                    {"hbm_read", memory.hbm_read_bytes},
                                    {"hbm_write", memory.hbm_write_bytes}}},
+      {"bytes_of_launch", llvm::json::Object{{"l1", p.bytes.l1},
+                                             {"l2", p.bytes.l2},
+                                             {"hbm_read", p.bytes.hbm_read},
+                                             {"hbm_write", p.bytes.hbm_write}}},
       {"lds_conflict_clocks", p.timed.cus.lds_conflict_clocks},
       {"by_instruction", instructions_of(p)},
   };

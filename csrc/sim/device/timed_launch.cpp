@@ -85,6 +85,32 @@ void extrapolate(LaunchProfile& profile, const std::vector<uint64_t>& work, uint
   profile.sampling_error = std::abs(timed.rate_second_half - timed.rate_first_half) / (2 * rate);
 }
 
+// By instructions. But a sample that was cut off in its inner loop has seen every group's beginning
+// and a tenth of its loop: what is read once (Q) counts once a group, as the second half of the
+// sample, which is all loop, tells it from the rest. Of D128 at 32768 keys Q would count tenfold.
+LevelBytes bytes_of_launch(const LaunchProfile& profile) {
+  const KernelTime& timed = profile.timed;
+  const Traffic& half = timed.half_way;
+  const bool in_loop = !timed.complete && half.groups == timed.groups;
+  const auto all = static_cast<double>(profile.instructions);
+  const auto whole = [&](uint64_t at_half, uint64_t at_end) {
+    const uint64_t since = in_loop ? at_half : 0, begin = in_loop ? half.instructions : 0;
+    const double rate = static_cast<double>(at_end - since) /
+                        static_cast<double>(std::max<uint64_t>(1, timed.instructions - begin));
+    const double once =
+        std::max(0.0, static_cast<double>(since) - rate * static_cast<double>(begin));
+    const double groups = static_cast<double>(profile.groups) / static_cast<double>(timed.groups);
+    return static_cast<uint64_t>(std::llround(once * groups + rate * all));
+  };
+  const MemoryCounters& then = half.memory;
+  const MemoryCounters& now = timed.memory;
+  const uint64_t line = profile.card.line_bytes;
+  return {.l1 = line * whole(half.l1_requests, timed.cus.l1_requests),
+          .l2 = line * whole(then.l2_requests, now.l2_requests),
+          .hbm_read = whole(then.hbm_read_bytes, now.hbm_read_bytes),
+          .hbm_write = whole(then.hbm_write_bytes, now.hbm_write_bytes)};
+}
+
 // Runs the groups that were not timed; returns the instructions of every group.
 std::vector<uint64_t> run_the_rest(const Launch& launch, const std::vector<uint64_t>& sample,
                                    const LaunchProfile& profile) {
@@ -142,6 +168,7 @@ LaunchProfile timed_launch(const CardTiming& card, const Launch& launch,
       std::accumulate(work.instructions.begin(), work.instructions.end(), uint64_t{0});
   extrapolate(profile, work.instructions, seats);
   profile.sampling_error += work.error;
+  profile.bytes = bytes_of_launch(profile);
   return profile;
 }
 

@@ -19,6 +19,11 @@ struct InstructionCost {
   uint64_t lds_conflict_clocks;  // of CUs
 };
 
+// Bytes that crossed each level; L1 and L2 count whole lines.
+struct LevelBytes {
+  uint64_t l1, l2, hbm_read, hbm_write;
+};
+
 // A profile of one launch.
 struct LaunchProfile {
   std::string kernel;
@@ -32,6 +37,7 @@ struct LaunchProfile {
   uint64_t instructions = 0;                    // of the whole launch
   double clocks = 0;          // of the whole launch, extrapolated if groups were sampled
   double sampling_error = 0;  // relative; 0 when every group was timed
+  LevelBytes bytes{};         // of the whole launch, extrapolated likewise
   double milliseconds() const { return clocks / (card.clock_mhz * 1e3); }
 };
 

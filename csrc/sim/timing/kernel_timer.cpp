@@ -69,6 +69,8 @@ class Card {
       now += kTurn;
       for (ComputeUnit& cu : cus_) advance(cu, now);
       note_rate(now);
+      if (half_way_.instructions == 0 && executed() >= instruction_limit_ / 2)
+        half_way_ = {executed(), next_, counters().l1_requests, memory_.counters()};
     }
     if (running_ > 0) cut_off(now);
     // An idle CU gets no more groups: they were all given out when it ran dry.
@@ -131,6 +133,11 @@ class Card {
     for (const ComputeUnit& cu : cus_) n += cu.instructions();
     return n;
   }
+  CuCounters counters() const {
+    CuCounters sum;
+    for (const ComputeUnit& cu : cus_) sum += cu.counters();
+    return sum;
+  }
   void note_rate(uint64_t now) {
     if (next_ == groups_.size() && drained_at_ == 0) {
       drained_at_ = now;
@@ -151,8 +158,9 @@ class Card {
     time.memory = memory_.counters();
     time.clocks_by_instruction.resize(timing_.size());
     time.lds_conflicts.resize(timing_.size());
+    time.cus = counters();
+    time.half_way = half_way_;
     for (const ComputeUnit& cu : cus_) {
-      time.cus += cu.counters();
       add(time.clocks_by_instruction, cu.clocks());
       add(time.lds_conflicts, cu.lds_conflicts());
     }
@@ -189,6 +197,7 @@ class Card {
   std::vector<std::unique_ptr<Seat>> seats_;
   std::vector<Seat*> free_;
   std::vector<Progress> progress_;
+  Traffic half_way_;
   size_t next_ = 0;
   uint64_t running_ = 0, end_ = 0, drain_begin_ = 0, drained_at_ = 0;
 };

@@ -11,6 +11,14 @@
 
 namespace fasim {
 
+// What was moved until some clock.
+struct Traffic {
+  uint64_t instructions = 0;  // wave instructions until then
+  uint64_t groups = 0;        // begun until then
+  uint64_t l1_requests = 0;   // lines
+  MemoryCounters memory;
+};
+
 struct KernelTime {
   uint64_t clocks = 0;        // of the timed groups, from the first wave to the last
   uint64_t drain_begin = 0;   // clock at which the last group started
@@ -22,6 +30,7 @@ struct KernelTime {
   std::vector<uint64_t> group_instructions;  // of each group, in their order; 0: did not end
   CuCounters cus;                            // of all CUs
   MemoryCounters memory;
+  Traffic half_way;  // when half of TimerLimits::instructions had run; zeros if they never had
   // By index of Program::insts: SIMD clocks, and clocks that bank conflicts cost.
   std::vector<uint64_t> clocks_by_instruction, lds_conflicts;
   std::vector<TimelineEntry> timeline;  // of CU 0

@@ -70,3 +70,23 @@ def test_it_ends_with_the_block() -> None:
     with timed_launches():
         timed = flash_attn_func(q, k, v)
     assert torch.equal(timed, flash_attn_func(q, k, v))
+
+
+@pytest.mark.long
+def test_what_a_workgroup_reads_once_is_not_scaled_with_its_loop() -> None:
+    """A sample that is cut off has seen all of Q, and a fifth of K and V.
+
+    241 workgroups of 128 queries share one key head, whose K and V are twice as large as L2: each round of
+    60, which walk in step, reads them once.
+    """
+    generator = torch.Generator().manual_seed(0)
+    heads, keys = 241, 16384
+    q = torch.randn(1, 128, heads, 128, generator=generator).half()
+    k, v = (torch.randn(1, keys, 1, 128, generator=generator).half() for _ in range(2))
+    tile = "flashattn_fwd_f16_d128_m128n64w4p32_in_turns"
+    with use_tile(tile), timed_launches() as launches, simulator().sampled_only():
+        flash_attn_func(q, k, v)
+    (launch,) = launches
+    assert launch.wave_instructions > 5 * launch.wave_instructions_timed
+    read = q.nbytes + heads / 60 * (k.nbytes + v.nbytes)
+    assert launch.bytes_of_launch.hbm_read == pytest.approx(read, rel=0.05)
