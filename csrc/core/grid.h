@@ -81,32 +81,46 @@ constexpr WorkItem key_work_item(const FwdArgs& args, int32_t block_m, int32_t b
 // How many key heads take turns. One keeps the least in L2: all compute units stream the same K and
 // V. But L2 has 16 channels of 256 bytes in turn, and where rows lie a multiple of 4 KiB apart (32
 // heads of 128 in a token's row), one head's K is on one channel, which 60 compute units
-// overload: 13.6 in place of 18 simulated TFLOPS at 32768 keys. Then four heads at least are under
-// way at a time.
-constexpr int32_t heads_together(const FwdArgs& args, int64_t blocks_of_head, int64_t row_bytes,
-                                 int compute_units) {
-  constexpr int64_t kChannels = 16 * 256, kEnough = 4;
-  const int64_t under_way = blocks_of_head == 0 ? kEnough : compute_units / blocks_of_head + 1;
-  if (row_bytes % kChannels != 0 || under_way >= kEnough) return 1;
-  for (int32_t n = kEnough; n < args.heads_kv; ++n) {
+// overload: 13.6 in place of 19 simulated TFLOPS at 32768 keys. Then `enough` heads at least are
+// under way at a time; each takes compute units from the others, so K and V are read more often.
+constexpr int32_t heads_together(const FwdArgs& args, int32_t enough, int64_t blocks_of_head,
+                                 int64_t row_bytes, int compute_units) {
+  constexpr int64_t kChannels = 16 * 256;
+  const int64_t under_way = blocks_of_head == 0 ? enough : compute_units / blocks_of_head + 1;
+  if (row_bytes % kChannels != 0 || under_way >= enough) return 1;
+  for (int32_t n = enough; n < args.heads_kv; ++n) {
     if (args.heads_kv % n == 0) return n;
   }
   return args.heads_kv;
 }
 
+// A step multiplies block_m rows with block_n keys: at three quarters of the peak of 128 products a
+// clock a compute unit reads 192 / block_m bytes a clock, and a channel gives 64. Of twice as many
+// channels none is busy for more than 3/4: for 128 rows two in place of the 1.4 that 60 compute
+// units use up.
+constexpr int32_t fwd_enough_heads(const Tile& tile, Element element, int compute_units) {
+  const int channels = ceil_div(4 * compute_units, tile.block_m);
+  return ceil_div(256 * channels, 2 * halves_of(element) * tile.head_dim);
+}
+
 constexpr int32_t heads_together(const FwdArgs& args, const Tile& tile, Element element,
                                  int compute_units) {
   const int64_t q_blocks = ceil_div(args.seqlen_q, tile.block_m);
-  return heads_together(args, q_blocks * (args.heads_q / args.heads_kv),
+  return heads_together(args, fwd_enough_heads(tile, element, compute_units),
+                        q_blocks * (args.heads_q / args.heads_kv),
                         args.k.row_stride * halves_of(element) * 2, compute_units);
 }
 
-// Blocks of keys stream Q and dO.
+// dQ's blocks stream K and V, three products for each; blocks of keys stream Q and dO.
 constexpr int32_t bwd_heads_together(const FwdArgs& args, const Tile& tile, Element element,
                                      Gradient gradient, int compute_units) {
-  if (gradient == Gradient::dq) return heads_together(args, tile, element, compute_units);
-  return heads_together(args, ceil_div(args.seqlen_k, tile.block_m),
-                        args.q.row_stride * halves_of(element) * 2, compute_units);
+  constexpr int32_t kEnough = 4;
+  const bool own_queries = gradient == Gradient::dq;
+  const int64_t blocks = ceil_div(own_queries ? args.seqlen_q : args.seqlen_k, tile.block_m);
+  const TensorView& streamed = own_queries ? args.k : args.q;
+  return heads_together(args, kEnough,
+                        own_queries ? blocks * (args.heads_q / args.heads_kv) : blocks,
+                        streamed.row_stride * halves_of(element) * 2, compute_units);
 }
 
 }  // namespace flashattn
