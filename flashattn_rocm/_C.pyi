@@ -77,6 +77,7 @@ class KernelLaunch(TypedDict):
     arguments: bytes
 
 kernels_path: str
+max_pieces: int
 built_for_rocm_torch: bool
 
 def describe_backend(backend: str) -> BackendDescription: ...
@@ -125,6 +126,8 @@ def fwd_launch(
     head_dim: int,
     causal: bool,
     softmax_scale: float,
+    *,
+    compute_units: int = 60,
 ) -> KernelLaunch: ...
 def bwd_launch(
     row: Mapping[str, Any],

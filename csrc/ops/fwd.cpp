@@ -66,15 +66,11 @@ void launch_split(const Placement& place, const FwdKernel& kernel, const SplitPl
   const at::Tensor partial_o = at::empty({plan.slots, tile.block_m, tile.head_dim_v}, floats);
   const at::Tensor partial_lse = at::empty({plan.slots, tile.block_m}, floats);
   const at::Tensor arrivals = at::empty({plan.slots, tile.waves}, options.dtype(at::kLong));
-  SplitFwdArgs split{
-      .fwd = args,
-      .split = {.partial_o = partial_o.mutable_data_ptr<float>(),
-                .partial_lse = partial_lse.mutable_data_ptr<float>(),
-                .arrivals = reinterpret_cast<uint64_t*>(arrivals.mutable_data_ptr<int64_t>()),
-                .launch = name_launch(),
-                .whole = plan.whole,
-                .pieces = {}}};
-  std::ranges::copy(plan.pieces, split.split.pieces);
+  SplitFwdArgs split{.fwd = args, .split = split_of(plan)};
+  split.split.partial_o = partial_o.mutable_data_ptr<float>();
+  split.split.partial_lse = partial_lse.mutable_data_ptr<float>();
+  split.split.arrivals = reinterpret_cast<uint64_t*>(arrivals.mutable_data_ptr<int64_t>());
+  split.split.launch = name_launch();
   for (const at::Tensor& written : {partial_o, partial_lse, arrivals})
     touched.outputs.push_back(byte_extent(written));
   launch_kernel(place, kernel.name, {plan.workgroups(), 1, 1},

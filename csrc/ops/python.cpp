@@ -166,13 +166,39 @@ py::dict describe_launch(const Grid& grid, const Tile& tile, const Args& args) {
                   "arguments"_a = py::bytes(bytes));
 }
 
-// What a launch of a tile's kernel takes, for a code object that is not in this build.
+// A launch that cuts query blocks, with room for the partial results of any plan.
+py::dict split_launch(const FwdProblem& problem, const FwdKernel& kernel,
+                      const Addresses& addresses) {
+  const std::optional<FwdChoice> choice = estimate_fwd_split(problem, kernel);
+  if (!choice) throw py::value_error("no query block of this grid would be cut");
+  SplitFwdArgs args{.fwd = problem.args, .split = split_of(*choice->plan)};
+  args.split.partial_o = reinterpret_cast<float*>(addresses.at("partial_o"));
+  args.split.partial_lse = reinterpret_cast<float*>(addresses.at("partial_lse"));
+  args.split.arrivals = reinterpret_cast<uint64_t*>(addresses.at("arrivals"));
+  // The last wave of a query block clears its count: a launch can be repeated under its name.
+  args.split.launch = 1;
+  return describe_launch({choice->plan->workgroups(), 1, 1}, kernel.tile, args);
+}
+
+// What a launch of a tile's kernel takes, for a code object that is not in this build. A row with
+// `split` is one that dispatch weighs.
 py::dict fwd_launch(const py::dict& row, const Addresses& addresses, int batch, int seqlen_q,
                     int seqlen_k, int heads_q, int heads_kv, int head_dim, bool causal,
-                    float softmax_scale) {
+                    float softmax_scale, int compute_units) {
   const Tile tile = tile_of(row);
-  const FwdArgs args = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal},
-                               addresses, softmax_scale);
+  const Element element = element_of(row);
+  FwdArgs args = args_of({batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim, causal},
+                         addresses, softmax_scale);
+  args.heads_together = heads_together(args, tile, element, compute_units);
+  if (row.contains("split") && row["split"].cast<bool>()) {
+    return split_launch({.args = args,
+                         .element = element,
+                         .rows_of_chunks = true,
+                         .changes_scores = false,
+                         .arch = "",
+                         .compute_units = compute_units},
+                        fwd_kernel_of(row), addresses);
+  }
   return describe_launch(fwd_grid(args, tile), tile, args);
 }
 
@@ -236,8 +262,10 @@ PYBIND11_MODULE(_C, m) {
         "head and `keys` keys; and, where sequences with lengths of their own are balanced, how "
         "many splits the card runs at once and the grid has.");
   m.def("fwd_launch", &fwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
-        "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
-        "Grid, threads and packed argument for contiguous q, k, v, out and lse at addresses.");
+        "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a, py::kw_only(),
+        "compute_units"_a = 60,
+        "Grid, threads and packed argument for contiguous q, k, v, out and lse at addresses; where "
+        "the row says split, also partial_o, partial_lse and arrivals, with max_pieces slots.");
   m.def("bwd_launch", &bwd_launch, "row"_a, "addresses"_a, "batch"_a, "seqlen_q"_a, "seqlen_k"_a,
         "heads_q"_a, "heads_kv"_a, "head_dim"_a, "causal"_a, "softmax_scale"_a,
         "The same, with dout, shift, delta and what the row's gradient gives: dq, or dk and dv.");
@@ -254,6 +282,7 @@ PYBIND11_MODULE(_C, m) {
   m.def(
       "profiles", [] { return HipApi::get(Backend::kSimulator).profiles(); },
       "The simulator's profiles of the launches since set_timed(True), a JSON list.");
+  m.attr("max_pieces") = kMaxPieces;
   m.attr("kernels_path") = kernels_path();
   m.attr("built_for_rocm_torch") =
 #ifdef FLASHATTN_ROCM_TORCH_HIP

@@ -93,6 +93,13 @@ std::vector<int64_t> steps_of_items(const FwdArgs& args, const Tile& tile) {
   return steps;
 }
 
+FwdSplit split_of(const SplitPlan& plan) {
+  FwdSplit split{};
+  split.whole = plan.whole;
+  std::ranges::copy(plan.pieces, split.pieces);
+  return split;
+}
+
 std::vector<SplitPlan> split_plans(const FwdArgs& args, const Tile& tile, int64_t at_once) {
   const bool lengths_on_card =
       args.sequences.cu_seqlens_q != nullptr || args.sequences.seqused_k != nullptr;

@@ -26,6 +26,9 @@ struct SplitPlan {
   }
 };
 
+// The plan as the kernel gets it, without memory for partial results.
+FwdSplit split_of(const SplitPlan& plan);
+
 // The ways worth weighing for a card that holds `at_once` workgroups. None where no query block
 // would be cut: the grid fills the card evenly, or so often that it does not matter, or lengths are
 // known to the card alone.

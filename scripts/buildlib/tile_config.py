@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import Self
@@ -200,7 +200,7 @@ class TileKernel(BaseModel):
         return f"flashattn_fwd_{self.element}_{self.tile.name.removesuffix('_f32')}"
 
     @property
-    def keys(self) -> dict[str, int | str]:
+    def keys(self) -> dict[str, Any]:
         """All keys of the tile and the element, as the extension takes them."""
         return {**self.tile.keys, "element": self.element}
 
@@ -220,6 +220,13 @@ class FwdKernel(TileKernel):
     def name(self) -> str:
         """The symbol."""
         return super().name + ("_split" if self.split else "")
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """All that dispatch weighs as well."""
+        clocks = self.tile.clocks.model_dump()
+        weighed = {"workgroups_per_cu": self.tile.workgroups_per_cu, "clocks": clocks, "split": self.split}
+        return {**super().keys, "name": self.name, **weighed}
 
 
 class BwdShape(TileShape):

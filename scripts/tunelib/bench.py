@@ -78,7 +78,7 @@ class Bench(ABC):
         state: of a card, sampled while it computes; None on the simulator.
     """
 
-    _describe_launch: Callable[..., Any]  # of the extension
+    _describe_launch: Callable[..., Any]  # by the extension
 
     def __init__(self, device: HipDevice, state: CardState | None) -> None:
         self._device = device

@@ -29,16 +29,19 @@ from flashattn_rocm.tuning.user_config import user_config_file
 from tunelib.card_state import CardState
 from tunelib.compiler import TileCompiler
 from tunelib.config_file import read_user_rows, write_repo_config, write_user_config
+from tunelib.fwd_bench import ForwardBench
 from tunelib.fwd_choose import row_of
 from tunelib.hip_device import DeviceError, HipDevice
 from tunelib.journal import Journal
 from tunelib.passes import PASSES, Choice, Pass
 from tunelib.plots import write_plots
-from tunelib.records import trial_table, write_records
+from tunelib.records import trial_table, write_launches, write_records
 from tunelib.trial import Trial, Verdict
 from tunelib.tuner import Tuner
+from tunelib.whole_launches import WholeLaunches
 
-_QUICK_SECONDS = 240.0  # of trials on a card: with the choice and the plots below five minutes
+# Of trials and of whole launches on a card: with the choice and the plots below five minutes.
+_QUICK_SECONDS, _QUICK_LAUNCH_SECONDS = 220.0, 20.0
 _NO_TERMINAL_WIDTH = 160
 
 
@@ -135,10 +138,11 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
     journal = Journal(out / "journal.jsonl", _run_facts(device, compiler, tuned), fresh=options.fresh)
     if journal.stale:
         console.print("The trials there are of other sources or another device; beginning anew.")
-    seconds = _QUICK_SECONDS if options.quick and not device.simulated else None
+    limited = options.quick and not device.simulated
     console.print(f"{len(tiles)} tiles on {device.name}, {device.arch}, {device.compute_units} CUs; {out}")
+    bench = tuned.bench(device, state)
     try:
-        _run(Tuner(device, tuned.bench(device, state), compiler, journal, seconds), tiles, console)
+        _run(Tuner(device, bench, compiler, journal, _QUICK_SECONDS if limited else None), tiles, console)
     finally:
         trials = [journal.trials[tile.name] for tile in tiles if tile.name in journal.trials]
         files = write_records(trials, out)
@@ -154,7 +158,18 @@ def _tune(options: argparse.Namespace, console: Console) -> int:
         return 0
     if state is not None and (why := state.why_throttled()):
         raise RefusalError(f"{why}.")
-    _write_rows(options, config, trials, device, compiler, where, console)
+    launches = None
+    if isinstance(bench, ForwardBench):
+        seconds = _QUICK_LAUNCH_SECONDS if limited else None
+        launches = WholeLaunches(device, bench, compiler, journal, seconds)
+    try:
+        _write_rows(options, config, trials, device, compiler, launches, where, console)
+    finally:
+        if launches is not None and launches.means:
+            file = write_launches(launches.means, journal.launches, out)
+            console.print(f"wrote {file}", soft_wrap=True, highlight=False)
+    if launches is not None and launches.out_of_time:
+        console.print("The time for whole launches was over: estimates chose. Run it again to go on.")
     return 0
 
 
@@ -217,6 +232,7 @@ def _write_rows(
     trials: Sequence[Trial],
     device: HipDevice,
     compiler: TileCompiler,
+    launches: WholeLaunches | None,
     where: str,
     console: Console,
 ) -> None:
@@ -233,7 +249,7 @@ def _write_rows(
                 return 0
         return _workgroups_per_cu(compiler, tile, device.arch, element)
 
-    rows = tuned.choose(trials, Choice(config, device.compute_units, fit, where))
+    rows = tuned.choose(trials, Choice(config, device.compute_units, fit, where, launches))
     for row in rows:
         console.print(f"{row.name}: {row.why}", soft_wrap=True, highlight=False)
     if options.write_repo:

@@ -43,7 +43,10 @@ class TileCompiler:
         Raises:
             BuildError: the compiler refuses it; the text is its first error.
         """
-        kernel = kernel_of(tile, element) if element else tuned_kernel(tile)
+        return self.compile_kernel(kernel_of(tile, element) if element else tuned_kernel(tile), arch)
+
+    def compile_kernel(self, kernel: TileKernel, arch: str) -> Compiled:
+        """See compile."""
         folder = self._cache / arch / kernel.name
         source = write_instances(folder, [kernel])
         words: list[str] = []
@@ -53,7 +56,7 @@ class TileCompiler:
             lines = "\n".join(words).splitlines()
             raise BuildError(next((line for line in lines if "error:" in line), str(error))) from error
         found = built.resources[kernel.name]
-        return Compiled(kernel, built.file, found, workgroups_per_cu(arch, tile, found))
+        return Compiled(kernel, built.file, found, workgroups_per_cu(arch, kernel.tile, found))
 
     def inputs(self, arch: str, name: str) -> str:
         """A hash of all that csrc/kernels/<name>.h includes, the compiler and its options."""

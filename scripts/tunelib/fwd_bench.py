@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 import flashattn_rocm._C as _C
-from buildlib.tile_config import Clocks, TileKernel, TileShape
+from buildlib.tile_config import Clocks, FwdKernel, TileKernel, TileShape
 from flashattn_rocm.accuracy import measure_accuracy
 from flashattn_rocm.profiling.work import ForwardShape
 from tunelib.bench import Arrays, Bench, Check, Speed, Timing, random_inputs
@@ -19,7 +19,8 @@ _KEYS = {"sim": (512, 1024), "card": (2048, 8192)}
 class ForwardBench(Bench):
     """Of O and the log-sum-exp."""
 
-    _describe_launch = staticmethod(_C.fwd_launch)
+    def _describe_launch(self, *arguments: Any) -> dict[str, Any]:
+        return dict(_C.fwd_launch(*arguments, compute_units=self._device.compute_units))
 
     def check(self, kernel: TileKernel, function: Any) -> list[Check]:
         """See Bench."""
@@ -54,6 +55,11 @@ class ForwardBench(Bench):
             ),
         )
 
+    def whole(self, kernel: FwdKernel, function: Any, shape: ForwardShape) -> Timing:
+        """Times a launch as dispatch makes it."""
+        with self._launch(kernel, function, shape, random_inputs(shape, kernel.tile, "q k v")) as (launch, _):
+            return self._time(launch)
+
     def _shape(self, tile: TileShape, steps: int, together: int) -> ForwardShape:
         """Two query blocks a head, as many heads as give every CU `together` workgroups."""
         heads = self._device.compute_units * together // 2
@@ -70,5 +76,15 @@ class ForwardBench(Bench):
 
     def _outputs(self, kernel: TileKernel, inputs: Arrays) -> Arrays:
         batch, seqlen_q, heads, _ = inputs["q"].shape
-        lse = np.zeros((batch, heads, seqlen_q), np.float32)
-        return {"out": np.zeros_like(inputs["q"]), "lse": lse}
+        outputs = {
+            "out": np.zeros_like(inputs["q"]),
+            "lse": np.zeros((batch, heads, seqlen_q), np.float32),
+        }
+        if isinstance(kernel, FwdKernel) and kernel.split:
+            tile, slots = kernel.tile, _C.max_pieces
+            outputs |= {
+                "partial_o": np.zeros((slots, tile.block_m, tile.columns_v), np.float32),
+                "partial_lse": np.zeros((slots, tile.block_m), np.float32),
+                "arrivals": np.zeros((slots, tile.waves), np.uint64),
+            }
+        return outputs

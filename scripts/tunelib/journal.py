@@ -10,11 +10,16 @@ from tunelib.trial import Trial
 
 
 class Journal:
-    """Trials of one device and one state of the sources.
+    """Trials of one device and one state of the sources, and whole launches of what was chosen among them.
 
     A line is {"run": ...}, which says what the trials that follow belong to, {"begin": trial} before a launch
     and {"trial": trial} or, by Ctrl-C, {"stopped": tile} after it. A trial that began and did not end took
-    the process with it; it is not tried again.
+    the process with it; it is not tried again. A whole launch is {"launch": name, "clocks": null} before it
+    and the same with its clocks after it.
+
+    Attributes:
+        trials: by tile.
+        launches: clocks by kernel and shape; None where a launch began and did not end.
 
     Args:
         file: made if it is missing.
@@ -25,6 +30,7 @@ class Journal:
     def __init__(self, file: Path, run: dict[str, Any], *, fresh: bool) -> None:
         self._file = file
         self.trials: dict[str, Trial] = {}
+        self.launches: dict[str, float | None] = {}
         lines = [] if fresh else list(_read(file))
         self.stale = bool(lines) and lines[0].get("run") != run
         kept = [] if self.stale else lines[1:]
@@ -33,6 +39,10 @@ class Journal:
         for line in kept:
             if "stopped" in line:
                 self.trials.pop(line["stopped"], None)
+                self.launches.pop(line["stopped"], None)
+                continue
+            if "launch" in line:
+                self.launches[line["launch"]] = line["clocks"]
                 continue
             (raw,) = line.values()
             try:
@@ -50,9 +60,18 @@ class Journal:
         self.trials[trial.tile.name] = trial
         self._append({"trial": trial.to_json()})
 
-    def stop(self, tile: str) -> None:
-        """Takes a beginning back: the user ended the trial, not the tile the process."""
-        self._append({"stopped": tile})
+    def stop(self, name: str) -> None:
+        """Takes the beginning of a trial or launch back: the user ended it, and not it the process."""
+        self._append({"stopped": name})
+
+    def begin_launch(self, name: str) -> None:
+        """Call it before a whole launch."""
+        self.end_launch(name, None)
+
+    def end_launch(self, name: str, clocks: float | None) -> None:
+        """Records a whole launch."""
+        self.launches[name] = clocks
+        self._append({"launch": name, "clocks": clocks})
 
     def _append(self, line: dict[str, Any]) -> None:
         with self._file.open("a") as stream:

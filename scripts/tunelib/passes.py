@@ -26,12 +26,14 @@ class Choice:
         compute_units: of the device.
         fit: of a tile's kernel with an element.
         where: "simulated" or the card's name.
+        launches: whole ones, of the forward.
     """
 
     config: TileConfig
     compute_units: int
     fit: Fit
     where: str
+    launches: fwd_choose.Launches | None
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ def _choose_forward(trials: Sequence[Trial], choice: Choice) -> list[FwdTile]:
     def can_ship(trial: Trial) -> bool:
         return all(choice.fit(trial.tile, element) for element in trial.tile.elements)
 
-    splits = {row.name for row in choice.config.fwd if row.split}
-    return fwd_choose.choose_rows(trials, choice.compute_units, can_ship, choice.where, splits)
+    return fwd_choose.choose_rows(
+        trials, choice.compute_units, can_ship, choice.where, choice.config.fwd, choice.launches
+    )
 
 
 def _choose_backward(trials: Sequence[Trial], choice: Choice) -> list[BwdTile]:

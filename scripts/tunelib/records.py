@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -25,6 +25,19 @@ def write_records(trials: Sequence[Trial], folder: Path) -> list[Path]:
         writer.writeheader()
         writer.writerows(rows)
     return [as_csv, as_json, as_md]
+
+
+def write_launches(means: Mapping[str, float], launches: Mapping[str, float | None], folder: Path) -> Path:
+    """Writes launches.md: what whole launches of each set of tiles took, and each launch."""
+    lines = ["| tiles | clocks of whole launches, geometric mean |", "|---|---|"]
+    lines += [f"| {tiles} | {clocks:,.0f} |" for tiles, clocks in sorted(means.items(), key=lambda m: m[1])]
+    lines += ["", "| kernel | shape | clocks |", "|---|---|---|"]
+    for name, clocks in launches.items():
+        kernel, shape = name.split()
+        lines.append(f"| {kernel} | {shape} | {'failed' if clocks is None else f'{clocks:,.0f}'} |")
+    file = folder / "launches.md"
+    file.write_text("\n".join(lines) + "\n")
+    return file
 
 
 def quickest_first(trials: Sequence[Trial]) -> list[Trial]:

@@ -74,3 +74,17 @@ def test_fresh_forgets(file):
     Journal(file, _RUN, fresh=False).end(timed(tile(), step=100))
     assert Journal(file, _RUN, fresh=True).trials == {}
     assert Journal(file, _RUN, fresh=False).trials == {}
+
+
+def test_whole_launches_come_back(file):
+    journal = Journal(file, _RUN, fresh=False)
+    journal.end(timed(tile(), step=100))
+    for name, clocks in (("done", 12.5), ("stopped", 1.0), ("crashed", None)):
+        journal.begin_launch(name)
+        if clocks is not None:
+            journal.end_launch(name, clocks)
+    journal.stop("stopped")
+    again = Journal(file, _RUN, fresh=False)
+    assert again.launches == {"done": 12.5, "crashed": None}
+    assert list(again.trials) == [tile().name]
+    assert Journal(file, _RUN | {"kernels": "another"}, fresh=False).launches == {}
