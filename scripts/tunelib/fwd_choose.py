@@ -34,10 +34,10 @@ _PROBLEMS = tuple(
 _LARGE = (64, 4096, False, False)
 # Sets of tiles that close together are told apart by launches. An estimate is within 0.8 and 1.15 of a
 # launch; of all problems it preferred by 1.8 % what launches of small grids found 2 to 7 % slower
-# (docs/tuning/fwd.md, row 66). Each set more costs some launches, of 5 s on the simulator.
+# (docs/tuning/fwd.md, row 66). Each set more costs some launches, of 3 s on the simulator. A tie of launches
+# is as wide as the backward's: a launch gains or loses as much by how evenly its last round ends.
 _TIE = 0.02
 _MOST_SETS = 8
-_TIE_OF_LAUNCHES = 0.01  # other problems of the same kind move the mean as much
 # heads, sequence length, causal: each length with a mask and without, more heads where sequences are short.
 # Each counts twice: also as packed sequences, which take the clocks of the same grid, but whose query blocks
 # are not cut.
@@ -187,7 +187,7 @@ def _small_tiles(
         try:
             means = {some: by_launches({first, *some}) for some in ties}
             chosen = next(filter(can_ship_all, sorted(ties, key=means.__getitem__)))
-            limit = means[chosen] * (1 + _TIE_OF_LAUNCHES)
+            limit = means[chosen] * (1 + _TIE)
             stays = (some for some in ties if means[some] <= limit and {first, *some} <= set(shipped))
             chosen = next(stays, chosen)
         except OutOfTimeError:

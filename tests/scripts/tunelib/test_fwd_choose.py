@@ -120,10 +120,10 @@ def test_launches_tell_sets_apart_that_tie_by_estimate():
 
 def test_what_ships_stays_unless_launches_find_more_than_a_tie():
     better, worse = (trial.tile.name for trial in _TWINS)
-    for slow_clocks, expected in ((1.009e5, better), (1.03e5, worse)):
+    for slow_clocks, expected in ((1.018e5, better), (1.1e5, worse)):
         launches = _Launches(slow=[better], slow_clocks=slow_clocks)
         assert _small_tile(launches, shipped=[_LARGE, _TWINS[0]]) == expected
-    assert _small_tile(_Launches(slow=[better], slow_clocks=1.009e5)) == worse
+    assert _small_tile(_Launches(slow=[better], slow_clocks=1.018e5)) == worse
 
 
 def test_the_launches_are_of_small_grids_with_a_mask_and_without():
