@@ -20,7 +20,8 @@ def heads_together(row, seqlen, heads, heads_kv):
     ("row", "seqlen", "heads", "heads_kv", "expected"),
     [
         (_D128, 32768, 32, 32, 2),  # a head's rows are on one channel, and two are wanted
-        (_D128, 32768, 48, 48, 2),
+        (_D128, 8192, 48, 48, 2),
+        (_D128, 4096, 32, 32, 4),  # beginnings count
         (_D128, 32768, 32, 8, 1),  # rows 2 KiB apart are on two channels
         (_D128, 512, 32, 32, 1),  # 4 blocks a head: 16 heads are under way anyhow
         (
