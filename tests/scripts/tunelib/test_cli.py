@@ -223,14 +223,17 @@ def test_a_throttling_card_is_recorded_and_not_written(card, tmp_path, capsys, m
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_from_a_clean_state_the_shipped_rows_are_chosen(tmp_path):
     """Of one head dim and the short list."""
     config = tmp_path / "chosen.toml"
-    status, _, err = _run("--head-dims", 32, "--out", tmp_path / "out", "--fresh", "--config", config)
+    arguments = ("--head-dims", 32, "--out", tmp_path / "out", "--fresh", "--config", config)
+    status, _, err = _run(*arguments, seconds=1100)
     assert status == 0, err
     shipped = [row for row in load_config(("gfx906",)).fwd if row.head_dim == 32]
     chosen = read_user_rows(config)
     assert [row.name for row in chosen] == [row.name for row in shipped]
+    assert "| flashattn_fwd_f16_d32_" in (tmp_path / "out/launches.md").read_text()
     for row, other in zip(chosen, shipped, strict=True):
         assert row.clocks.model_dump() == pytest.approx(other.clocks.model_dump(), rel=0.02, abs=100)
 
