@@ -17,6 +17,7 @@ from flashattn_rocm.benchmarks.regression import (
     compiler,
     measure,
     measure_backward,
+    measure_decode,
     read_record,
     write_record,
 )
@@ -30,7 +31,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
     before = {row.shape: row for row in read_record(RECORD).rows} if RECORD.exists() else {}
-    rows = [*measure(), *measure_backward()]
+    rows = [*measure(), *measure_backward(), *measure_decode()]
     table = Table(title="B,Sq,Sk,Hq,Hkv,D: simulated cycles", title_justify="left")
     for name in ("shape", "recorded", "now", "change", "dot2 of the inner loop", "kernel"):
         table.add_column(name, justify="left" if name in ("shape", "kernel") else "right")

@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,13 +120,13 @@ def decode_shapes(quick: bool = False) -> list[DecodeShape]:
     return shapes + paged + of_bytes + prefix + latent + ragged
 
 
-def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
-    """Measures one step."""
+def decode_step(shape: DecodeShape, torch_device: str | torch.device) -> Callable[[], None]:
+    """One step on a cache of zeros, to be called as often as one likes."""
     from flashattn_rocm.cascade import flash_attn_with_shared_prefix
     from flashattn_rocm.kvcache import flash_attn_with_kvcache
     from flashattn_rocm.mla import flash_mla_with_kvcache
 
-    where = {"device": device.torch_device}
+    where = {"device": torch_device}
     heads = shape.heads_kv * shape.ratio
     q = torch.randn(shape.batch, 1, heads, shape.head_dim).half().to(**where)
     lengths = torch.tensor(shape.keys, dtype=torch.int32, **where)
@@ -153,7 +153,13 @@ def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
         else:
             flash_attn_with_kvcache(q, k, v, **options)
 
-    measured = device.measure(step)
+    return step
+
+
+def run_decode(device: Device, shape: DecodeShape) -> DecodeRow:
+    """Measures one step."""
+    measured = device.measure(decode_step(shape, device.torch_device))
+    heads = shape.heads_kv * shape.ratio
     flop = 2 * (shape.batch * shape.seqlen_prefix + sum(shape.keys)) * heads * shape.columns
     return DecodeRow(
         bench="decode",

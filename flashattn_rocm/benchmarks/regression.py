@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 import flashattn_rocm._C as _C
+from flashattn_rocm.benchmarks.decode import DecodeShape, decode_step
 from flashattn_rocm.benchmarks.implementations import Ours, make_inputs
 from flashattn_rocm.benchmarks.shapes import parse_shape
 from flashattn_rocm.benchmarks.static_mix import InnerLoop, disassemble, inner_loop
@@ -31,6 +32,14 @@ SHAPES = (
 # Of the backward, whose launches have a row each.
 BACKWARD_SHAPES = ("1,256,256,8,8,64", "1,256,256,8,8,128")
 BACKWARD_LAUNCHES = ("dq", "dkdv")
+# Of decode: its tiles, pages, and a cache of bytes; both launches of a call are a row.
+DECODE_SHAPES = (
+    DecodeShape(1, 2048, 8, 4, 128),
+    DecodeShape(1, 2048, 8, 8, 128, page_size=16),
+    DecodeShape(1, 2048, 8, 8, 128, kv_format="int8"),
+    DecodeShape(1, 2048, 8, 8, 256, kv_format="e4m3"),
+    DecodeShape(1, 1024, 1, 16, 576, 64, latent=True),
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class RecordRow:
     """One launch.
 
     Attributes:
-        shape: as on the command line of scripts/benchmark.py; for a launch of the backward with its name.
+        shape: as on the command line of scripts/benchmark.py; for a launch of the backward with its name,
+            for decode as name_of_decode() has it.
         kernel: that was dispatched.
         cycles: simulated.
         vgprs: of a lane.
@@ -114,6 +124,33 @@ def measure_backward(shapes: Sequence[str] = BACKWARD_SHAPES) -> list[RecordRow]
             rows.append(
                 RecordRow(f"{text} {name}", profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop)
             )
+    return rows
+
+
+def name_of_decode(shape: DecodeShape) -> str:
+    """Batch, keys, key heads, GQA ratio, head_dim, and the cache."""
+    sizes = (shape.batch, shape.seqlen_k, shape.heads_kv, shape.ratio, shape.head_dim)
+    pages = f" pages of {shape.page_size}" if shape.page_size else ""
+    return f"decode {','.join(map(str, sizes))} {shape.kv_format}{pages}"
+
+
+def measure_decode(shapes: Sequence[DecodeShape] = DECODE_SHAPES) -> list[RecordRow]:
+    """The same of steps of decoding, a row for all launches of each.
+
+    Raises:
+        RuntimeError: the package was built without the simulator.
+    """
+    code = disassemble(Path(_C.kernels_path).with_name("decode.hipfb"))
+    rows = []
+    for shape in shapes:
+        step = decode_step(shape, "cpu")
+        with timed_launches() as launches:
+            step()
+        profile = longest(launches)
+        cycles = round(sum(launch.clocks for launch in launches))
+        loop = inner_loop(code[profile.kernel])
+        name = name_of_decode(shape)
+        rows.append(RecordRow(name, profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop))
     return rows
 
 
