@@ -48,7 +48,8 @@ def test_a_launch_takes_the_clocks_of_the_op(split, journal):
         flash_attn_func(q, k, v, causal=True)
     (profile,) = profiles
     assert profile.kernel == _kernel(split).name
-    assert clocks == pytest.approx(profile.clocks, rel=0.005)
+    # The op's own clocks differ by 0.8 % with where its tensors lie; uncut they are 77 % more.
+    assert clocks == pytest.approx(profile.clocks, rel=0.02)
 
 
 class _Bench:
