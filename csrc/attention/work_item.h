@@ -29,7 +29,8 @@ struct Sequence {
   int first_q, first_k;
   int seqlen_q, seqlen_k;
 
-  __device__ static Sequence of(const FwdArgs& args, int batch) {
+  // Inlined: by a pointer to it clang 16 keeps a copy of the argument in scratch.
+  __device__ __forceinline__ static Sequence of(const FwdArgs& args, int batch) {
     const Sequences& s = args.sequences;
     Sequence it{batch, 0, 0, args.seqlen_q, args.seqlen_k};
     if (s.cu_seqlens_q != nullptr) {

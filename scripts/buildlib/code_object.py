@@ -109,17 +109,17 @@ def check_resources(
         kernels: that it should hold.
         resources: what it says of them, by name.
         lds_budget: bytes that each may take, by name.
-        older_compiler: the tiles were not cut for it, so kernels that take scratch or leave room for fewer
-            workgroups, which costs time alone, are named on stderr.
+        older_compiler: the tiles were not cut for it, so kernels that spill or leave room for fewer
+            workgroups, which costs time alone, are named on stderr. Scratch for anything else is refused.
 
     Raises:
         BuildError: names each kernel that breaks a rule, with its numbers.
     """
     faults = []
     for name, found in resources.items():
-        if older_compiler:
+        if older_compiler and _only_spills(found):
             if found.scratch_bytes:
-                _name_slow(arch, name, f"takes {found.scratch_bytes} bytes of scratch a lane")
+                _name_slow(arch, name, f"spills {found.vgpr_spills} registers")
             continue
         rules = {
             "vgpr_spill_count": found.vgpr_spills,
@@ -158,3 +158,8 @@ def _name_slow(arch: str, kernel: str, what: str) -> None:
         f"{kernel} ({arch}) {what} with this compiler, and is slower than with clang 18 or newer.",
         file=sys.stderr,
     )
+
+
+def _only_spills(found: KernelResources) -> bool:
+    """Whether all scratch is for spilled registers, 4 bytes each, and none for an array."""
+    return found.scratch_bytes <= 4 * found.vgpr_spills + 16

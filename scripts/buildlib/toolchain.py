@@ -69,7 +69,7 @@ def is_older(compiler: DeviceCompiler) -> bool:
     """Whether a spill is the compiler's fault rather than the tile's.
 
     The tiles are cut for the register allocator of LLVM 18 and newer. With 16 two kernels of D80 spill 15
-    registers, and three of the fp32 backward at D512 take 108 to 720 bytes of scratch; that costs time alone.
+    registers, and two of the fp32 backward at D512 spill 27 and 47; that costs time alone.
 
     Nor do they keep SCC across the loop over lanes that they make of a load through a buffer whose
     description is in VGPRs (llvm-project#68363): a size chosen by a comparison before the loop came out as 0

@@ -56,7 +56,7 @@ def test_broken_rule_names_kernel_and_numbers(field, value, message):
         (
             {"vgpr_spills": 12, "scratch_bytes": 52},
             "private_segment_fixed_size is 52",
-            "takes 52 bytes of scratch",
+            "spills 12 registers",
         ),
         ({"vgprs": 128}, "workgroups_per_cu is 2", "has room for 2 workgroups a CU in place of 1"),
     ],
@@ -69,7 +69,9 @@ def test_what_an_older_compiler_makes_slower_is_named(change, rule, named, capsy
     assert f"{_KERNELS[0].name} (gfx906) {named}" in capsys.readouterr().err
 
 
-def test_an_older_compiler_has_the_same_lds():
+def test_an_older_compiler_keeps_no_arrays_in_scratch_and_takes_no_other_lds():
+    with pytest.raises(BuildError, match="private_segment_fixed_size is 1408"):
+        _check(dataclasses.replace(_GOOD, vgpr_spills=12, scratch_bytes=1408), older_compiler=True)
     with pytest.raises(BuildError, match="group_segment_fixed_size is 4100"):
         _check(dataclasses.replace(_GOOD, lds_bytes=4100), older_compiler=True)
 
