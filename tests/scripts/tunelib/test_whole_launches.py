@@ -43,13 +43,13 @@ def test_a_launch_takes_the_clocks_of_the_op(split, journal):
     launches = WholeLaunches(device, ForwardBench(device, None), compiler, journal)
     clocks = launches.clocks(_kernel(split), _SHAPE)
     assert journal.launches == {f"{_kernel(split).name} 1,200,200,2,2,64,causal": clocks}
-    q, k, v = map(torch.from_numpy, random_inputs(_SHAPE, _SPLIT, "q k v").values())
+    # Copied to where rows begin with a line of memory, as the tuner's do: elsewhere they are 0.8 % slower.
+    q, k, v = (torch.from_numpy(x).clone() for x in random_inputs(_SHAPE, _SPLIT, "q k v").values())
     with use_tile(_kernel(split).name), timed_launches() as profiles:
         flash_attn_func(q, k, v, causal=True)
     (profile,) = profiles
     assert profile.kernel == _kernel(split).name
-    # The op's own clocks differ by 0.8 % with where its tensors lie; uncut they are 77 % more.
-    assert clocks == pytest.approx(profile.clocks, rel=0.02)
+    assert clocks == pytest.approx(profile.clocks, rel=0.005)
 
 
 class _Bench:
