@@ -92,6 +92,8 @@ class ChunkReader {
  public:
   using Chunk = KvChunk<F, L.columns>;
 
+  // The base in SGPRs: it follows from a division, and would keep 6 VGPRs of K and V through the
+  // loop.
   __device__ ChunkReader(const TensorView& x, int head, int columns, int chunk, int group)
       : base_(gcn::uniform(static_cast<const char*>(x.data) + head * x.head_stride * kBytes)),
         item_bytes_(static_cast<uint64_t>(x.batch_stride) * kBytes),
@@ -152,8 +154,7 @@ template <DecodeTile T>
 class RopeReader {
  public:
   __device__ RopeReader(const TensorView& k, int head, int lane)
-      : base_(gcn::uniform(static_cast<const gcn::half*>(k.data) + head * k.head_stride +
-                           T.head_dim)),
+      : base_(static_cast<const gcn::half*>(k.data) + head * k.head_stride + T.head_dim),
         item_stride_(k.batch_stride),
         row_stride_(k.row_stride),
         offset_(lane < T.rope / 2 ? lane * sizeof(gcn::half2) : kOutside) {}
@@ -178,7 +179,7 @@ class RopeReader {
 class ScaleReader {
  public:
   __device__ ScaleReader(const KvScales& scales, int head)
-      : base_(gcn::uniform(reinterpret_cast<const char*>(scales.data + head * scales.head_stride))),
+      : base_(reinterpret_cast<const char*>(scales.data + head * scales.head_stride)),
         item_bytes_(static_cast<uint64_t>(scales.item_stride) * sizeof(float)),
         row_bytes_(static_cast<uint32_t>(scales.row_stride) * sizeof(float)) {}
 

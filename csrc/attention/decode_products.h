@@ -1,7 +1,7 @@
 // The products of decode: scores of a pass of rows, and O += P V, for the chunks that a lane holds.
 // fp16 runs on dot2: pairs of columns, pairs of keys. bf16 is unpacked to fp32 and multiplied
-// there, at half the rate and exactly; memory still takes longer. Keys come as
-// parts of 8 columns, values as chunks of the format that Numbers is of.
+// there, at half the rate and exactly; memory still takes longer. Keys come as parts of 8
+// columns, values as chunks of the format that Numbers is of.
 #pragma once
 
 #include "attention/decode_shape.h"
