@@ -5,7 +5,7 @@ choice of kernel or of the timing model.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from flashattn_rocm.benchmarks.implementations import Ours, make_inputs
 from flashattn_rocm.benchmarks.shapes import parse_shape
 from flashattn_rocm.benchmarks.static_mix import InnerLoop, disassemble, inner_loop
 from flashattn_rocm.manifest import read_manifest
-from flashattn_rocm.profiling.profile import longest, timed_launches
+from flashattn_rocm.profiling.profile import Profile, longest, timed_launches
 
 TOLERANCE = 0.02  # of a figure that may get worse
 
@@ -97,10 +97,7 @@ def measure(shapes: Sequence[str] = SHAPES) -> list[RecordRow]:
             timed_launches() as launches,
         ):
             forward()
-        profile = longest(launches)
-        cycles = round(sum(launch.clocks for launch in launches))
-        loop = inner_loop(code[profile.kernel])
-        rows.append(RecordRow(text, profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop))
+        rows.append(_row(text, launches, code))
     return rows
 
 
@@ -118,12 +115,8 @@ def measure_backward(shapes: Sequence[str] = BACKWARD_SHAPES) -> list[RecordRow]
         out, lse = torch.ops.flashattn_rocm.fwd(*inputs, None, shape.causal)
         with timed_launches() as launches:
             torch.ops.flashattn_rocm.bwd(out, *inputs, out, lse, None, shape.causal)
-        for name, profile in zip(BACKWARD_LAUNCHES, launches, strict=True):
-            loop = inner_loop(code[profile.kernel])
-            cycles = round(profile.clocks)
-            rows.append(
-                RecordRow(f"{text} {name}", profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop)
-            )
+        for name, launch in zip(BACKWARD_LAUNCHES, launches, strict=True):
+            rows.append(_row(f"{text} {name}", [launch], code))
     return rows
 
 
@@ -146,12 +139,15 @@ def measure_decode(shapes: Sequence[DecodeShape] = DECODE_SHAPES) -> list[Record
         step = decode_step(shape, "cpu")
         with timed_launches() as launches:
             step()
-        profile = longest(launches)
-        cycles = round(sum(launch.clocks for launch in launches))
-        loop = inner_loop(code[profile.kernel])
-        name = name_of_decode(shape)
-        rows.append(RecordRow(name, profile.kernel, cycles, profile.vgprs, profile.lds_bytes, loop))
+        rows.append(_row(name_of_decode(shape), launches, code))
     return rows
+
+
+def _row(name: str, launches: Sequence[Profile], code: Mapping[str, list[tuple[int, str, str]]]) -> RecordRow:
+    """Of all launches together, and the kernel of the longest."""
+    main = longest(launches)
+    cycles = round(sum(launch.clocks for launch in launches))
+    return RecordRow(name, main.kernel, cycles, main.vgprs, main.lds_bytes, inner_loop(code[main.kernel]))
 
 
 def regressions(recorded: Sequence[RecordRow], now: Sequence[RecordRow]) -> list[str]:
